@@ -313,10 +313,13 @@ def test_offsets_of_ragged_tiles_are_counted():
     assert (found == offsets + np.array([[3, 0], [1, 0]]) * 3).all()
 
 
-def test_the_mapper_refuses_blocks_by_name():
+def test_the_mapper_holds_whole_blocks_or_parts_of_one():
     spec = spec_of("{Main: {A: {name: csr, block: {M: 2, K: 2}}}}")
-    with pytest.raises(NotSupportedError, match="does not know blocks, padding or dense tiles of 'A' in 'Main'"):
-        einmap.map_workload(spec, metrics="energy")
+    assert "blocks of formats" not in einmap.map_workload(spec, metrics="energy").reason
+    spec = spec.set("workload.rank_sizes.K", 12).set("sparsity.formats.Main.A.block.K", 4)
+    result = einmap.map_workload(spec, metrics="energy")
+    assert result.optimal
+    assert "every mapping of the Einsum with tiles that cut no blocks of formats was evaluated" in result.reason
 
 
 def test_an_even_density_fills_blocks_in_part():
@@ -332,7 +335,7 @@ REFUSED = {
     "name": ("{name: blocked_ellpack, block: {M: 2}}", "unknown format 'blocked_ellpack'"),
     "entries": ("{name: csr, entries: 2}", "csr has no fixed number of entries"),
     "none": ("{name: ellpack, entries: 0}", "entries must be >= 1"),
-    "few": ("{name: ellpack, entries: 1}", "an average fiber of 'A' has 2 places that are not empty, and 1 entries"),
+    "few": ("{name: ellpack, entries: 1}", "an average fiber of 'A' has 2 places that are not empty, and 1 entry"),
     "level": ("[{format: CP, ranks: [M, K], entries: 2}]", "a level of CP has no fixed number of entries"),
     "parts": ("[{format: CP, ranks: [M / 2, K]}]", "each of its ranks once, found \\[M / 2, K\\]"),
     "order": ("[{format: CP, ranks: [M % 2]}, {format: U, ranks: [M / 2, K]}]", "M % 2 stands before M / 2"),

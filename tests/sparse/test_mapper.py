@@ -2,12 +2,14 @@
 
 import itertools
 import random
+from contextlib import nullcontext, suppress
 
 import numpy as np
 import pytest
+from tests.sparse.problems import parted_format
 
 import einmap
-from einmap.errors import CapacityError, NoMappingError, NotSupportedError
+from einmap.errors import CapacityError, NoMappingError, NotSupportedError, SpecError
 from einmap.mapper.mapspace.mapspace import BuildingEffort, mapspace_of
 from einmap.mapper.problem.options import read_options
 from einmap.mapper.problem.problem import Problem
@@ -37,8 +39,8 @@ def memory(rng, name, size, scale, **tensors):
             "actions": actions, "tensors": tensors}  # fmt: skip
 
 
-def drawn_sparsity(rng, ranks):
-    """A key `sparsity` for inputs A and B and the output Z; `ranks`: sizes by tensor."""
+def drawn_sparsity(rng, ranks, *, parted=False):
+    """A key `sparsity` for inputs A and B and the output Z; `ranks`: sizes by tensor; `parted`: with blocks, padding."""
     densities, formats, savings = {}, {}, []
     for t in ("A", "B", "Z"):
         kind = rng.choice(["uniform", "uniform", "structured", "even", None])
@@ -50,6 +52,8 @@ def drawn_sparsity(rng, ranks):
             densities[t] = {"even" if kind == "even" else "uniform": rng.choice([0.1, 0.25, 0.5, 0.8])}
     for name in ("Main", "Buffer"):
         chosen = {t: rng.choice(NAMES) for t in ("A", "B", "Z") if rng.random() < 0.4}
+        if parted:
+            chosen |= {t: parted_format(rng, ranks[t]) for t in ("A", "B", "Z") if rng.random() < 0.5}
         if chosen:
             formats[name] = chosen
     for _ in range(rng.randint(0, 3)):
@@ -71,10 +75,10 @@ def drawn_sparsity(rng, ranks):
     }  # fmt: skip
 
 
-def drawn_problem(rng, *, slowest=False):
+def drawn_problem(rng, *, slowest=False, parted=False):
     """A random specification of one Einsum whose zeros save something, and its mapspace of at most MOST mappings.
 
-    `slowest`: on lanes, of which the slowest one of each mask counts.
+    `slowest`: on lanes, of which the slowest one of each mask counts; `parted`: with formats of blocks and padding.
     """
     while True:
         text = rng.choice(list(EINSUMS))
@@ -97,12 +101,13 @@ def drawn_problem(rng, *, slowest=False):
         )  # fmt: skip
         if space.truncated or not 0 < space.size <= MOST:
             continue
-        sparsity = drawn_sparsity(rng, dense.bindings.rank_sizes)
-        if rng.random() < 0.2 or slowest:
+        sparsity = drawn_sparsity(rng, dense.bindings.rank_sizes, parted=parted)
+        if not parted and (rng.random() < 0.2 or slowest):
             sparsity["lanes"] = "slowest"
         spec = dense.set("sparsity", sparsity)
-        if spec.sparsity[einsum.name].saves:
-            return spec, space
+        with suppress(SpecError) if parted else nullcontext():  # blocks of a structured density across the format's
+            if spec.sparsity[einsum.name].saves:
+                return spec, space
 
 
 def every_cost(spec, space):
@@ -156,6 +161,27 @@ def test_the_mapper_finds_what_is_best_of_all_mappings(seed):
         tied = costs[value(metric, energy, latency) <= best * (1 + 1e-9)]
         other = 1 if metric == "energy" else 0
         assert (result.cost.energy, result.cost.latency)[other] == pytest.approx(tied[:, other].min(), rel=2e-9)
+
+
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=() if n in (1, 2) else (pytest.mark.slow, pytest.mark.mapper))
+                                  for n in range(200)])  # fmt: skip
+def test_of_formats_with_blocks_and_padding_the_best_is_found_and_no_bound_is_above_a_cost(seed):
+    rng = random.Random(5000 + seed)
+    spec, space = drawn_problem(rng, parted=True)
+    metric = rng.choice(["energy", "latency", "energy_delay_product", "energy,latency"])
+    bounds, costs = bounds_and_costs(spec, space)
+    assert (bounds <= costs * (1 + 1e-12)).all()
+    if not len(costs):
+        with pytest.raises((NoMappingError, NotSupportedError)):
+            einmap.map_workload(spec, metrics=metric)
+        return
+    for brute_force in (False, True):
+        result = einmap.map_workload(spec, metrics=metric, brute_force=brute_force)
+        if metric == "energy,latency":
+            assert_front([(p.cost.energy, p.cost.latency) for p in result.front], costs)
+        else:
+            best = value(metric, *costs.T).min()
+            assert value(metric, result.cost.energy, result.cost.latency) == pytest.approx(best, rel=2e-9)
 
 
 @pytest.mark.parametrize("seed", [pytest.param(n, marks=() if n == 2 else (pytest.mark.slow, pytest.mark.mapper))

@@ -48,9 +48,13 @@ BAD = {
     "first.mtx": (b"hello\n", "does not begin"),
     "sizes.mtx": (b"%%MatrixMarket matrix coordinate real general\n9 9 1\n1 1 1\n", "has the sizes"),
     "outside.mtx": (b"%%MatrixMarket matrix coordinate real general\n2 3 1\n3 1 1\n", "outside"),
-    "fewer.mtx": (b"%%MatrixMarket matrix coordinate real general\n2 3 2\n1 1 1\n", "has 1 entries"),
+    "fewer.mtx": (b"%%MatrixMarket matrix coordinate real general\n2 3 2\n1 1 1\n", "has 1 entry, 2 were"),
     "words.mtx": (b"%%MatrixMarket matrix coordinate real general\n2 3 1\na b c\n", "cannot be read"),
     "empty.mtx": (b"%%MatrixMarket matrix coordinate real general\n2 3 1\n1\n", "cannot be read"),
+    "nan.npy": (npy_of(np.array([[0, 1, 0], [1, 0, np.nan]])), r"'nan.npy' holds NaN at \[1, 2\]"),
+    "complex.npy": (npy_of(np.full((2, 3), complex(0, np.nan))), r"holds NaN at \[0, 0\]"),
+    "nan.mtx": (b"%%MatrixMarket matrix coordinate real general\n2 3 1\n2 1 nan\n", r"holds NaN at \[1, 0\]"),
+    "nan_array.mtx": (b"%%MatrixMarket matrix array real general\n2 3\n1\n1\n0\nNaN\n0\n0\n", r"holds NaN at \[1, 1\]"),
     "values.csv": (b"1,0\n", "a mask is in a file of"),
 }
 

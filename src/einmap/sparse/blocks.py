@@ -118,6 +118,37 @@ class Parts:
 
 
 @dataclass(frozen=True)
+class Laid(Parts):
+    """Boxes of one shape laid side by side in tiles, on average over them; both begin with blocks."""
+
+    def at_end(self, ranks: Sequence[int]) -> Amounts:
+        """The part of the boxes that reach the end of their tile along some ranks."""
+        found: Amounts = prod([self.size[rank] / self.tile_size[rank] for rank in ranks])
+        return found
+
+
+def laid_stored(fmt: Format, density: Density, size: Along, tile: Along) -> Stored:
+    """Values and metadata of boxes of a shape, on average over those that are laid side by side in a tile.
+
+    Neither cuts blocks (`keeps_blocks`), those of a structured density included.
+    """
+    zeros = [0] * len(size)
+    if fmt.is_plain:
+        return fmt.stored(size, lambda ranks: density.parts(zeros, size, ranks))
+    cut = cut_density(density, fmt.blocks)
+    return fmt.parted(Laid(cut, fmt.dense, cut_boxes(zeros, size, fmt.blocks), cut_boxes(zeros, tile, fmt.blocks)))
+
+
+def keeps_blocks(fmt: Format, size: Along) -> Any:
+    """Whether tiles laid side by side are whole blocks of a format, or parts of one, along each rank."""
+    found: Any = True
+    for n, block in zip(size, fmt.blocks, strict=False):
+        length = np.maximum(n, 1)
+        found = found & ((length % block == 0) | (block % length == 0))
+    return found
+
+
+@dataclass(frozen=True)
 class Alone:
     """One tile by itself. `parts`: indices of some ranks at which the others hold a nonzero."""
 
@@ -206,8 +237,10 @@ def fitting(fmt: Format, density: Density, tensor: str) -> Format:
                 level = replace(level, entries=max(1, most))  # noqa: PLW2901
             elif level.entries < least:
                 about = "the fullest fiber" if isinstance(density, Known) else "an average fiber"
+                places = "1 place that is" if least == 1 else f"{least} places that are"
+                entries = "1 entry" if level.entries == 1 else f"{level.entries} entries"
                 raise SpecError(
-                    f"{about} of {tensor!r} has {least} places that are not empty, and {level.entries} entries",
+                    f"{about} of {tensor!r} has {places} not empty, and {entries}",
                     hint=f"entries: {most}",
                 )
         levels.append(level)

@@ -6,6 +6,7 @@ the file has another value than 0. Nothing in a file is run: arrays of Python ob
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -18,19 +19,22 @@ from numpy.lib import format as npy
 
 from einmap.arrays import Bools
 from einmap.errors import SpecError
+from einmap.units import counted
 from einmap.visible import short
 
 MOST_VALUES = 50_000_000
 """Values of the largest tensor whose mask is held."""
 MOST_BYTES = 8 * MOST_VALUES + 4096
 """Bytes of the largest file, and of the largest array in one."""
+KINDS = (".npy", ".npz", ".mtx", ".txt")
+"""Endings of files that may hold a mask."""
 _LINE = 4096
 """Characters of the longest line of a Matrix Market file."""
 
 
 def read_mask(path: Path, shape: Sequence[int]) -> Bools:
     """The mask of a tensor of a shape from a file. Raises SpecError for files that are not of that shape and kind."""
-    readers = {".npy": _npy, ".npz": _npz, ".mtx": _matrix_market, ".txt": _digits}
+    readers = dict(zip(KINDS, (_npy, _npz, _matrix_market, _digits), strict=True))
     if path.suffix not in readers:
         kinds = ", ".join(readers)
         raise SpecError(f"a mask is in a file of {kinds}, found {short(path.name)}", hint=f"save it as one of {kinds}")
@@ -75,9 +79,17 @@ def _array(file: IO[bytes], name: str, shape: tuple[int, ...]) -> Bools:
     data = file.read(count * kind.itemsize)
     if len(data) < count * kind.itemsize:
         raise SpecError(f"{short(name)} ends early: {len(data):,} of {count * kind.itemsize:,} bytes")
-    values: Any = np.frombuffer(data, dtype=kind)
-    mask: Bools = values.reshape(found, order="F" if fortran else "C") != 0
+    values: Any = np.frombuffer(data, dtype=kind).reshape(found, order="F" if fortran else "C")
+    if kind.kind in "fc" and (no_number := np.isnan(values)).any():
+        raise _not_a_number(name, np.unravel_index(int(no_number.argmax()), found))
+    mask: Bools = values != 0
     return mask
+
+
+def _not_a_number(name: str, index: Sequence[Any]) -> SpecError:
+    """The error for a value of which nobody can say whether it is zero."""
+    text = f"{short(name)} holds NaN at [{', '.join(str(int(i)) for i in index)}], numbers were expected"
+    return SpecError(text, hint="write 0 where the tensor has a zero, another number where it has none")
 
 
 def _npz(path: Path, shape: tuple[int, ...]) -> Bools:
@@ -86,7 +98,7 @@ def _npz(path: Path, shape: tuple[int, ...]) -> Bools:
         if len(members) != 1:
             is_sparse = {"format.npy", "data.npy"} <= {member.filename for member in members}
             raise SpecError(
-                f"{short(path.name)} holds {len(members)} arrays, one was expected",
+                f"{short(path.name)} holds {counted(len(members), 'array')}, one was expected",
                 hint="SciPy's sparse matrices are read from .mtx: scipy.io.mmwrite(FILE, matrix)"
                 if is_sparse
                 else None,
@@ -120,12 +132,16 @@ def _matrix_market(path: Path, shape: tuple[int, ...]) -> Bools:
         if head[2] == "array":
             if head[4] != "general":
                 raise SpecError(f"{short(path.name)}: arrays are read where they are general, found {short(head[4])}")
-            values = [any(float(word) for word in line) for line in islice(numbers, prod(shape))]
+            values = list[bool]()
+            for line in islice(numbers, prod(shape)):
+                index = len(values) % shape[0], len(values) // shape[0]
+                values.append(_is_nonzero(path.name, line, index))
             if len(values) != prod(shape):
-                raise SpecError(f"{short(path.name)} has {len(values)} values, {prod(shape)} were expected")
+                text = f"{short(path.name)} has {counted(len(values), 'value')}, {prod(shape):,} were expected"
+                raise SpecError(text)
             return np.array(values, dtype=bool).reshape(shape, order="F")
         found = 0
-        for row, column in _entries(islice(numbers, sizes[2]), shape):
+        for row, column in _entries(path.name, islice(numbers, sizes[2]), shape):
             found += 1
             if row < 0:
                 continue
@@ -133,24 +149,35 @@ def _matrix_market(path: Path, shape: tuple[int, ...]) -> Bools:
             if head[4] != "general":
                 mask[column, row] = True
         if found != sizes[2]:
-            raise SpecError(f"{short(path.name)} has {found} entries, {sizes[2]} were expected")
+            entries = f"{found:,} entr{'y' if found == 1 else 'ies'}"
+            raise SpecError(f"{short(path.name)} has {entries}, {sizes[2]:,} were expected")
     return mask
 
 
-def _entries(lines: Iterator[list[str]], shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+def _is_nonzero(name: str, words: Sequence[str], index: tuple[int, int]) -> bool:
+    """Whether a value, of one or two numbers, is not zero. Raises SpecError where one is NaN."""
+    numbers = [float(word) for word in words]
+    if any(math.isnan(one) for one in numbers):
+        raise _not_a_number(name, index)
+    return any(numbers)
+
+
+def _entries(name: str, lines: Iterator[list[str]], shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
     """Row and column of each entry, -1 twice for a zero that is written."""
     for line in lines:
         row, column = int(line[0]) - 1, int(line[1]) - 1
         if not (0 <= row < shape[0] and 0 <= column < shape[1]):
             raise ValueError(f"entry {line[0]} {line[1]} is outside of {shape[0]} x {shape[1]}")
-        yield (row, column) if len(line) == 2 or any(float(word) for word in line[2:]) else (-1, -1)
+        yield (row, column) if len(line) == 2 or _is_nonzero(name, line[2:], (row, column)) else (-1, -1)
 
 
 def _digits(path: Path, shape: tuple[int, ...]) -> Bools:
     """A text of 0 and 1, the index of the first rank going fastest, as Sparseloop's masks are."""
     text = "".join(path.read_text(encoding="ascii").split())
     if len(text) != prod(shape):
-        raise SpecError(f"{short(path.name)} has {len(text):,} digits, the tensor {prod(shape):,} values")
+        raise SpecError(
+            f"{short(path.name)} has {counted(len(text), 'digit')}, the tensor {counted(prod(shape), 'value')}"
+        )
     digits = np.frombuffer(text.encode(), dtype=np.uint8) - ord("0")
     if digits.max(initial=0) > 1:
         raise SpecError(f"{short(path.name)} holds other digits than 0 and 1")

@@ -299,6 +299,7 @@ class Bindings:
             name: binder.bind(of_einsum.einsum, of_einsum.symbols, self.archs[name])
             for name, of_einsum in workload.einsums.items()
         }
+        binder.check_savings()
         each = one_density_each(bound, place(self.raw, ("sparsity", "densities")))
         at = place(self.raw, ("sparsity", "formats"))
         return propagated(each, workload.workload, binder.given_densities, self.rank_sizes, at)

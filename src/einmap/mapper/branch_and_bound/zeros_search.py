@@ -21,7 +21,7 @@ from einmap.mapper.branch_and_bound.stalled import offer
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.relaxed_bounds import bounds_of_uses
 from einmap.mapper.cost_bounds.tile_limits import within_limits
-from einmap.mapper.cost_bounds.zeros.looking import Look, Windows
+from einmap.mapper.cost_bounds.zeros.looking import Look, Tile, Windows
 from einmap.mapper.cost_bounds.zeros.path import Zeros, ZerosPath
 from einmap.mapper.cost_bounds.zeros.rates import ZerosPricer
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
@@ -84,10 +84,20 @@ class ZerosPathSearch(PathSearch):
         return other
 
     def _window_of(self, node: Held) -> Bools | None:
-        """Points at which the chances of a node are in their windows; None where it has none."""
-        assert isinstance(self.pricer, ZerosPricer)
-        looks = [x for x in self.pricer.windows or () if (x.tensor, x.child) == (node.tensor, node.level)]
-        return np.logical_and.reduce([self.pricer.is_within(look) for look in looks]) if looks else None
+        """Points at which chances and tiles of a node are in their windows, and cut no blocks; None: everywhere."""
+        pricer, found = self.pricer, list[Bools]()
+        assert isinstance(pricer, ZerosPricer)
+        for place in pricer.windows or ():
+            if place.tensor != node.tensor:
+                continue
+            if node.level == (place.child if isinstance(place, Look) else place.parent):
+                found.append(pricer.is_within(place))
+            if isinstance(place, Tile) and node.level == place.child:
+                found.append(pricer.has_parts(place))
+        if self.is_stored(node) and pricer.is_parted(node.level, node.tensor):
+            memory = self.memory(node.level).name
+            found.append(pricer.tables.keeps_blocks(memory, node.tensor, pricer.extents_at_points(node.tensor)))
+        return np.logical_and.reduce(found) if found else None
 
     @cached_property
     def ragged(self) -> bool:
@@ -240,7 +250,7 @@ class ZerosRun(SearchRun):
         if pricer.is_exact:
             super().search_lanes(path, plans, begun, bounds, weights)
             return
-        by_looks: dict[tuple[Look, ...], list[int]] = {}
+        by_looks: dict[tuple[Look | Tile, ...], list[int]] = {}
         for number, plan in enumerate(plans):
             by_looks.setdefault(pricer.looks(plan.chains), []).append(number)
         searched: set[int] = set()

@@ -30,7 +30,7 @@ from einmap.mapper.problem.searchable import why_not_searchable
 from einmap.mapper.result.outcome import Outcome, ended_after, evaluated, narrowed_by
 from einmap.mapper.result.result import Found, MapStats
 from einmap.mapper.templates.statistics import SubspaceTally
-from einmap.mapper.zeros.expected_cost import ExpectedCost
+from einmap.mapper.zeros.expected_cost import ExpectedCost, limits_of_blocks
 from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.batch.zero_tables import ZeroTables
 from einmap.pareto import nondominated
@@ -225,7 +225,7 @@ def _outcome(whole: _Cascade, start: float) -> Outcome:
         tuple(points),
         stats,
         every=f"other {one}" if left_out else one,
-        narrowed=narrowed_by(options, fused=False),
+        narrowed=(*narrowed_by(options, fused=False), *limits_of_blocks(problem.spec)),
         ended=ended,
         left_out=tuple(left_out),
         bound=bound,

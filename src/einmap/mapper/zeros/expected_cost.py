@@ -16,7 +16,20 @@ from einmap.model.occupancy.occupancy import buffers_of
 from einmap.model.sparsity.tiles import stored, tile_rows
 from einmap.model.timing.ways import Way, alone
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
+from einmap.numbers import divisors
 from einmap.sparse.savings import Sparsity
+from einmap.spec.spec import Spec
+
+
+def limits_of_blocks(spec: Spec) -> tuple[str, ...]:
+    """Facts that tiles have in common that memories can hold in formats of blocks, in words."""
+    for sparsity in spec.sparsity.values():
+        for (_, tensor), fmt in sparsity.formats.items():
+            shape = sparsity.densities[tensor].shape
+            for length, block in zip(shape, fmt.blocks, strict=False):
+                if any(n % block and block % n for n in divisors(length)):
+                    return ("tiles that cut no blocks of formats",)
+    return ()
 
 
 @dataclass(frozen=True)

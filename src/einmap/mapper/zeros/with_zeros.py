@@ -28,6 +28,7 @@ from einmap.mapper.result.outcome import Outcome, ended_after, evaluated, narrow
 from einmap.mapper.result.result import MapStats
 from einmap.mapper.zeros.by_tables import by_tables, why_nothing
 from einmap.mapper.zeros.dense_bound import least_cost
+from einmap.mapper.zeros.expected_cost import limits_of_blocks
 from einmap.model.batch.batch import BatchCost
 from einmap.model.batch.zero_tables import ZeroTables
 from einmap.model.batch.zeros import ZerosBatch
@@ -70,7 +71,7 @@ class ZerosSearch(Search):
         """Evaluate the points of a subspace that may be better than what was found, the most promising ones first."""
         first = of_energy_and_latency(self.objectives[0], cost.energy, cost.latency)
         second = cost.energy if self.objectives[0] == "latency" else cost.latency
-        rows = np.flatnonzero(cost.fits)
+        rows = np.flatnonzero(cost.fits & np.isfinite(cost.energy))  # those that cut blocks of a format have none
         rows = rows[np.lexsort((second[rows], first[rows]))]
         while True:
             if not self.judges:
@@ -204,7 +205,7 @@ def _outcome(problem: Problem, search: ZerosSearch, searched: Searched, start: f
         stats,
         every="other mapping of the Einsum" if left_out else "mapping of the Einsum",
         by_trying=search.judges,
-        narrowed=narrowed_by(options, fused=False),
+        narrowed=(*narrowed_by(options, fused=False), *limits_of_blocks(problem.spec)),
         ended=ended,
         left_out=left_out,
         bound=bound,

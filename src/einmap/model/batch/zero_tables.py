@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import prod
-from typing import Any
+from math import inf, prod
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from einmap.arrays import Floats
+from einmap.arrays import Bools, Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
+from einmap.sparse.blocks import keeps_blocks, laid_stored, mean_stored, most_stored
 from einmap.sparse.densities import Density, Structured
 from einmap.sparse.known import Known
 from einmap.sparse.savings import Sparsity
@@ -54,6 +55,14 @@ class Chance:
 SURE = Chance(1.0, 1.0)
 
 
+class Moved(NamedTuple):
+    """Values of boxes for each of their positions, at least and at most, and bits of metadata, at least."""
+
+    values: Any
+    most: Any
+    metadata: Any
+
+
 @dataclass(frozen=True)
 class ZeroTables:
     """Chances and bits by shape, remembered for all templates of one Einsum. Zeros are not known by place."""
@@ -66,12 +75,6 @@ class ZeroTables:
         for tensor, density in self.sparsity.densities.items():
             if isinstance(density, Known):
                 raise NotSupportedError(f"zeros of {tensor!r} that are known position by position")
-        for (memory, tensor), fmt in self.sparsity.formats.items():
-            if not fmt.is_plain:
-                raise NotSupportedError(
-                    f"the mapper does not know blocks, padding or dense tiles of {tensor!r} in {memory!r} yet",
-                    hint="give a format of single values, such as csr",
-                )
 
     def extents(self, tensor: str, sizes: Mapping[str, Any]) -> list[Any]:
         """Lengths of a tensor's tile, in the order of its density's ranks. `sizes`: values of each rank variable."""
@@ -151,17 +154,87 @@ class ZeroTables:
 
     def _share(self, memory: str, tensor: str, size: Sequence[int]) -> float:
         fmt, density = self.sparsity.formats[memory, tensor], self.sparsity.densities[tensor]
-        whole = fmt.stored(size, lambda ranks: density.parts([0] * len(size), size, ranks)).metadata
-        return float(whole) / max(1, prod(size))
+        try:
+            return float(mean_stored(fmt, density, size).metadata) / max(1, prod(size))
+        except NotSupportedError:  # such tiles cut blocks
+            return 0.0
 
     def room(self, memory: str, tensor: str, extents: Sequence[Any], width: float) -> Any:
         """Bits that the fullest tile of a shape takes in a memory; `width`: bits of a value."""
         return self._table(("room", memory, tensor), extents, lambda *n: self._room(memory, tensor, n, width))
 
     def _room(self, memory: str, tensor: str, size: Sequence[int], width: float) -> float:
-        density = self.sparsity.densities[tensor]
-        most = self.sparsity.formats[memory, tensor].most(size, density.most(size))
+        fmt = self.sparsity.formats[memory, tensor]
+        try:
+            most = most_stored(fmt, self.sparsity.densities[tensor], size)
+        except NotSupportedError:  # such tiles cut blocks
+            return inf
         return float(most.values * width + (0 if memory in self.sparsity.own_metadata else most.metadata))
+
+    # formats with blocks, with padding, or with dense tiles
+
+    def is_parted(self, memory: str, tensor: str) -> bool:
+        """Whether what a memory moves of a tensor depends on the tile that it holds."""
+        fmt = self.sparsity.formats.get((memory, tensor))
+        return fmt is not None and not fmt.is_plain
+
+    def has_plain_indices(self, tensor: str) -> bool:
+        """Whether tiles of a tensor are laid side by side: each of its indices is a rank variable."""
+        indices = [index for _, index in self.einsum.by_tensor[tensor].projection]
+        variables = [v for index in indices for v, step in index.terms if step == 1]
+        firsts = dict(self.einsum.first_values)
+        is_plain = all(len(index.terms) == 1 and not index.constant for index in indices)
+        return is_plain and len(set(variables)) == len(indices) and not any(firsts.get(v, 0) for v in variables)
+
+    def keeps_blocks(self, memory: str, tensor: str, extents: Sequence[Any]) -> Bools:
+        """Whether tiles of these lengths are whole blocks of a memory's format, or parts of one; where it is known."""
+        shape = np.broadcast_shapes(*map(np.shape, extents))
+        if not self.has_plain_indices(tensor):
+            return np.ones(shape, dtype=bool)
+        lengths = [np.asarray(n).astype(np.int64) for n in extents]
+        found: Bools = np.broadcast_to(keeps_blocks(self.sparsity.formats[memory, tensor], lengths), shape)
+        return found
+
+    def moved(self, memory: str, tensor: str, extents: Sequence[Any], held: Sequence[Any]) -> Moved:
+        """Values and metadata of boxes of these lengths, for each of their positions, out of tiles of the lengths held.
+
+        Where tiles cut blocks, are not alike, or overlap: what is stored of any box at least.
+        """
+        shape = np.broadcast_shapes(*(np.shape(n) for n in (*extents, *held)))
+        columns = [np.broadcast_to(np.asarray(n).astype(np.int64), shape).ravel() for n in (*extents, *held)]
+        rows, places = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
+        size, tile = np.split(rows.T, 2)
+        values, most, metadata = self._moved(memory, tensor, list(size), list(tile))
+        return Moved(*(a[places.ravel()].reshape(shape) for a in (values, most, metadata)))
+
+    def least_moved(self, memory: str, tensor: str, size: Sequence[Ints]) -> Moved:
+        """Values and metadata of boxes of these lengths, wherever they lie: nonzeros at least."""
+        density = self.sparsity.densities[tensor]
+        least = density.part if self.sparsity.compresses(memory, tensor) else 1.0
+        most = float(prod(density.shape)) / np.prod(size, axis=0, dtype=np.float64)
+        return Moved(np.full(most.shape, least), most, np.zeros(most.shape))
+
+    def _moved(self, memory: str, tensor: str, size: list[Ints], tile: list[Ints]) -> tuple[Floats, Floats, Floats]:
+        """`moved` of rows of boxes and tiles."""
+        fmt, density = self.sparsity.formats[memory, tensor], self.sparsity.densities[tensor]
+        n, positions = len(size[0]), np.prod(size, axis=0, dtype=np.float64)
+        values, most, metadata = self.least_moved(memory, tensor, size)
+        known: Bools = np.ones(n, dtype=bool)
+        for lengths in (size, tile):
+            known &= keeps_blocks(fmt, lengths)
+            if isinstance(density, Structured):
+                along = lengths[density.rank]
+                known &= (along % density.m == 0) | (density.m % along == 0)
+        if self.has_plain_indices(tensor):
+            known &= np.all([b % a == 0 for a, b in zip(size, tile, strict=True)], axis=0)
+        else:
+            known &= np.all([a == b for a, b in zip(size, tile, strict=True)], axis=0)
+            known &= not isinstance(density, Structured)
+        if known.any():
+            found = laid_stored(fmt, density, [a[known] for a in size], [a[known] for a in tile])
+            values[known] = most[known] = found.values / positions[known]
+            metadata[known] = found.metadata / positions[known]
+        return values, most, metadata
 
     def _table(self, key: Any, columns: Sequence[Any], value: Callable[..., float]) -> Any:
         """Numbers that depend on some whole numbers, worked out once for each combination of these."""

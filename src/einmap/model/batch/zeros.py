@@ -20,7 +20,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.mapping.template import Template
 from einmap.model.batch.batch import Batch
 from einmap.model.batch.einsum_cost import EinsumCost
-from einmap.model.batch.zero_tables import SURE, Chance, ZeroTables
+from einmap.model.batch.zero_tables import SURE, Chance, Moved, ZeroTables
 from einmap.model.counting.path import EinsumPath, Station, applies
 from einmap.model.counting.reuse import TensorCounts
 from einmap.model.counting.semantics import Semantics
@@ -88,6 +88,8 @@ class _Bounds:
         self.sparsity = tables.sparsity
         self.is_exact = not self.sparsity.takes_slowest  # which is longer than the means
         self.energy: Any = 0.0
+        self.cuts: Any = False
+        """Whether tiles cut blocks of a format, which no memory can hold."""
         self.parts: list[_Part] = []
 
     def cost(self) -> EinsumCost:
@@ -107,7 +109,8 @@ class _Bounds:
         power: Any = 0.0
         for _, _, watts in self.arch.drawn(compute.name, lanes_used(self.path)):
             power = power + watts
-        return EinsumCost(self.energy, power, self._latency(most * timed.least), {})
+        energy = np.where(self.cuts, np.inf, self.energy) if np.any(self.cuts) else self.energy
+        return EinsumCost(energy, power, self._latency(most * timed.least), {})
 
     def _done_and_timed(self, conditions: Sequence[Condition]) -> tuple[Chance, Chance]:
         """Chances that something is done, and that it takes time: that all conditions, or those that skip, are met."""
@@ -153,14 +156,16 @@ class _Bounds:
             unit = at.component
             for action, way in ways(tensor, exchange, at):
                 form = at if isinstance(unit, Memory) else (exchange.parent if way == "down" else exchange.child)
-                kept = 1.0
-                if self.sparsity.compresses(form.component.name, name):
+                kept, stored = 1.0, self._stored(tensor, exchange, form, extents)
+                if stored is not None:
+                    kept = stored.values
+                elif self.sparsity.compresses(form.component.name, name):
                     kept = self.sparsity.densities[name].part
                 per_value = unit.action(action).actions_per_value[name]
                 busy = timed.least * kept * per_value
                 energy = kept * per_value * self._each(unit, action, done, timed)
                 if isinstance(unit, Memory) and (unit.name, name) in self.sparsity.formats and unit.bits[name]:
-                    more = self._metadata(tensor, at, extents)
+                    more = self._metadata(tensor, at, extents, stored)
                     is_own, shares = unit.name in self.sparsity.own_metadata, self.sparsity.shares_metadata
                     per_bit = per_value / unit.bits[name]
                     if shares or not is_own:
@@ -175,12 +180,27 @@ class _Bounds:
                     self.energy = self.energy + values * energy * unit.actions_scale
                     self.parts.append(part)
 
-    def _metadata(self, tensor: TensorTraffic, at: Station, extents: Sequence[Any]) -> Any:
+    def _stored(self, tensor: TensorTraffic, exchange: Exchange, form: Station, extents: Sequence[Any]) -> Moved | None:
+        """Values and metadata of what passes, as a memory stores it; None where they do not depend on its tile."""
+        name, memory = tensor.access.tensor, form.component.name
+        if not self.tables.is_parted(memory, name):
+            return None
+        held = extents
+        if form is not exchange.child:
+            held = self.tables.extents(name, _sizes(self.path, _around(self.path, form)))
+        keeps = [self.tables.keeps_blocks(memory, name, lengths) for lengths in (extents, held)]
+        self.cuts = np.logical_or(self.cuts, np.logical_not(keeps[0] & keeps[1]))
+        self.is_exact = False
+        return self.tables.moved(memory, name, extents, held)
+
+    def _metadata(self, tensor: TensorTraffic, at: Station, extents: Sequence[Any], stored: Moved | None) -> Any:
         """Bits of metadata for each value that a memory reads or writes in a dense run; `extents`: of what passes."""
         name, memory = tensor.access.tensor, at.component.name
         if self.sparsity.shares_metadata:
             held = self.tables.extents(name, _sizes(self.path, _around(self.path, at)))
             return self.tables.share(memory, name, held)
+        if stored is not None:
+            return stored.metadata
         return self.tables.metadata(memory, name, extents) / prod(extents)
 
     # time

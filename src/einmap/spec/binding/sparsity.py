@@ -23,7 +23,7 @@ from einmap.sparse.blocks import fitting
 from einmap.sparse.densities import Density, Even, Structured, Uniform
 from einmap.sparse.formats import Format
 from einmap.sparse.known import Known
-from einmap.sparse.masks import banded, check_size, read_mask
+from einmap.sparse.masks import KINDS, banded, check_size, read_mask
 from einmap.sparse.propagated import written_density
 from einmap.sparse.savings import Saving, Sparsity
 from einmap.spec.binding.formats import FormatBinder
@@ -82,6 +82,8 @@ class SparsityBinder:
     given_densities: set[str] = field(default_factory=set)
     """Tensors of the Einsums bound so far whose densities are given; others are dense unless they are propagated."""
     _densities: dict[tuple[str, At], Density] = field(default_factory=dict)
+    _named: set[str] = field(default_factory=set)
+    """Fields of savings that name a tensor of some Einsum."""
 
     def bind(self, einsum: Einsum, symbols: Mapping[str, NameSet], arch: Architecture) -> Sparsity:
         """The sparsity of one Einsum. Raises SpecError."""
@@ -180,6 +182,9 @@ class SparsityBinder:
         return Even(shape, self._part(tensor, given.even, scope, at))
 
     def _part(self, tensor: str, given: object, scope: Scope, at: At) -> float:
+        if isinstance(given, str) and given.strip().endswith(KINDS):
+            text = f"density of {tensor!r} must be a number, found {short(given)}"
+            raise SpecError(text, at=at, hint=f"for the zeros of a file write {{file: {short(given.strip())}}}")
         part = float(number(given, scope, at=at, what=f"density of {tensor!r}", minimum=0))
         if part > 1:
             raise SpecError(f"density of {tensor!r} must be at most 1, found {part:g}", at=at)
@@ -284,7 +289,7 @@ class SparsityBinder:
     ) -> list[Saving]:
         unit = self._component(arch, given.at, (Memory, Compute), at("at"))
         kind = word_in(given, "do", at("do"), "saving", "savings")
-        on = tuple(sorted(tensor_set(given.on, scope, at=at("on")).members))
+        on = tuple(sorted(self._members(given.on, scope, at("on"))))
         written = [name for name in on if einsum.by_tensor[name].output]
         if written:
             raise SpecError(
@@ -300,13 +305,30 @@ class SparsityBinder:
             raise SpecError(
                 f"{unit.name!r} saves what passes of a tensor, and none is named", at=at("at"), hint="tensors: B"
             )
-        targets = sorted(tensor_set(given.tensors, scope, at=at("tensors")).members)
+        targets = sorted(self._members(given.tensors, scope, at("tensors")))
         for tensor in targets:
             if tensor in on:
                 raise SpecError(
                     f"{tensor!r} is looked at for itself", at=at("on"), hint="a format leaves out its zeros"
                 )
         return [Saving(unit.name, kind, tensor, on) for tensor in targets]
+
+    def _members(self, given: str | list[str], scope: Scope, at: At) -> frozenset[str]:
+        members = tensor_set(given, scope, at=at).members
+        if members:
+            self._named.add(at.path)
+        return members
+
+    def check_savings(self) -> None:
+        """Raise SpecError for a saving whose sets name no tensor of any Einsum, once all are bound."""
+        for index, saving in enumerate(self.given.savings):
+            at = partial(self._at, "savings", index)
+            if at("on").path not in self._named:
+                raise SpecError("on names no tensor that is looked at", at=at("on"), hint="for example on: A")
+            if saving.tensors is not None and at("tensors").path not in self._named:
+                raise SpecError(
+                    "tensors names no tensor whose values pass", at=at("tensors"), hint="leave the saving out"
+                )
 
     def _energies(self, arch: Architecture, scope: Scope) -> tuple[dict[tuple[str, str], float], frozenset[str]]:
         energies: dict[tuple[str, str], float] = {}
@@ -320,7 +342,7 @@ class SparsityBinder:
                 at = self._at("energies", name, action)
                 if isinstance(unit, Compute) != action.endswith("compute"):
                     raise SpecError(f"{name!r} does not do {action}", at=at)
-                energies[name, action] = float(number(value, scope, at=at, what=action, allow_inf=False))
+                energies[name, action] = float(number(value, scope, at=at, what=action, minimum=0, allow_inf=False))
                 if action.startswith("metadata"):
                     own.add(name)
         return energies, frozenset(own)

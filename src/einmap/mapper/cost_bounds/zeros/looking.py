@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from einmap.arch.component import Memory
+from einmap.arch.component import Memory, Toll
 from einmap.arrays import Bools, Floats, Ints
 from einmap.mapper.cost_bounds.coefficients import Chain, Pricer
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
@@ -32,10 +32,23 @@ class Look:
     skips: bool
 
 
-type Windows = Mapping[Look, tuple[int, int]]
-"""Chances that are taken for granted at some places: which of the levels of chance, from the first to before the last.
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A tile of which parts pass to the next node, stored with blocks, padding or dense tiles.
 
-Levels are told by `WindowedPricer.ranks`.
+    `parent`, `child`: levels of the memory that holds it and of the node. `whole`: whether it is the whole tensor.
+    """
+
+    tensor: str
+    parent: int
+    child: int
+    whole: bool
+
+
+type Windows = Mapping[Look | Tile, tuple[int, int]]
+"""Chances and tiles that are taken for granted at places: which of their levels, from the first to before the last.
+
+Levels are told by `WindowedPricer.ranks` and `TilesPricer.tiles`.
 """
 
 
@@ -84,11 +97,12 @@ class LookingPricer(Pricer):
 
     def granted(self, tensor: str | None, parent: int) -> list[Look]:
         """The places at a memory and further out whose chances are taken for granted, for what passes of a tensor."""
-        return [look for look in self.windows or () if look.tensor == tensor and look.parent <= parent]
+        looks = [look for look in self.windows or () if isinstance(look, Look)]
+        return [look for look in looks if look.tensor == tensor and look.parent <= parent]
 
-    def looks(self, chains: Mapping[str, Chain]) -> tuple[Look, ...]:
-        """The places of a dataplacement on whose chances depends what is paid further in."""
-        found = []
+    def looks(self, chains: Mapping[str, Chain]) -> tuple[Look | Tile, ...]:
+        """The places of a dataplacement on whose chances, or tiles, depends what is paid further in."""
+        found: list[Look | Tile] = []
         for access in self.einsum.accesses:
             exchanges = self.exchanges(chains[access.tensor])
             leading = [self._leading(self.leaves[exchange[0]].name, access.tensor) for exchange in exchanges]
@@ -98,6 +112,10 @@ class LookingPricer(Pricer):
                     others = [further.get(leader) for further in leading[at + 1 :]]
                     if starts_anew or any(other is None or other < skips for other in others):
                         found.append(Look(access.tensor, exchange[0], exchange[-1], leader, skips))
+            for exchange in exchanges:
+                if self.tables.is_parted(self.leaves[exchange[0]].name, access.tensor):
+                    whole = exchange is exchanges[0]
+                    found.append(Tile(access.tensor, exchange[0], exchange[-1], whole))
         return tuple(found)
 
     def _reduced(self, output: str) -> bool:
@@ -143,7 +161,7 @@ class LookingPricer(Pricer):
     def may_be_exact(self) -> bool:
         """Whether costs are those of the model where the windows are exact."""
         sparsity, memories = self.tables.sparsity, [i for i, x in enumerate(self.leaves) if isinstance(x, Memory)]
-        if sparsity.takes_slowest or not self._blocks_are_whole():
+        if sparsity.takes_slowest or not self._blocks_are_whole() or not self._parts_are_known():
             return False
         if sparsity.shares_metadata and any(memory != self.leaves[memories[0]].name for memory, _ in sparsity.formats):
             return False
@@ -167,6 +185,23 @@ class LookingPricer(Pricer):
     def windows_are_exact(self) -> bool:
         """Whether the chances that are taken for granted are known, not only between two bounds."""
         return not self.windows
+
+    def _parts_are_known(self) -> bool:
+        """Whether what passes of tiles with blocks or padding is known where the tiles are."""
+        tolls = any(isinstance(leaf, Toll) for leaf in self.leaves)
+        for (memory, tensor), fmt in self.tables.sparsity.formats.items():
+            if not fmt.is_plain and (self.windows is None or not self.tables.has_plain_indices(tensor)):
+                return False
+            if fmt.is_padded and tolls:
+                # the last lane of a fiber passes the padding
+                return False
+            if not fmt.is_plain and not self.lists_tiles(memory, tensor):
+                return False
+        return True
+
+    def lists_tiles(self, memory: str, tensor: str) -> bool:  # noqa: ARG002
+        """Whether tiles that a memory may hold are listed with all parts of them."""
+        return True
 
     def _blocks_are_whole(self) -> bool:
         """Whether no tile cuts blocks of a structured density elsewhere than other tiles of its shape."""

@@ -45,13 +45,15 @@ class Factor:
 
     `of`: DONE, TIMED or "" for 1; `most`: the chance at most, else at least; `shared`: the lanes that share what
     passes, by leader; `metadata`: level of the memory whose bits of metadata for each value are a factor, -1 for none;
-    `fills`: times the values of all fills, else once.
+    `values`: level of the memory whose values stored for each position are one; `fills`: times the values of all
+    fills, else once.
     """
 
     of: str
     most: bool
     shared: tuple[int, ...]
     metadata: int
+    values: int
     fills: bool
 
 
@@ -88,10 +90,15 @@ class ZerosPricer(WindowedPricer):
             done, timed = self.chances(tensor, exchange[0], what.shared)
             chance = done if what.of == DONE else timed
             value = chance.most if what.most else chance.least
-        if what.metadata >= 0:
+        if what.values >= 0:
+            moved = self.stored(tensor, exchange, what.values)
+            value = value * (moved.most if what.most else moved.values)
+        if what.metadata >= 0 and self.is_parted(what.metadata, tensor) and not self.tables.sparsity.shares_metadata:
+            value = value * self.stored(tensor, exchange, what.metadata).metadata
+        elif what.metadata >= 0:
             key = "metadata", tensor, exchange[0], exchange[-1], what.metadata
             if key not in self.remembered:
-                self.remembered[key] = self.metadata(tensor, exchange, what.metadata, self._shapes)
+                self.remembered[key] = self.metadata(tensor, exchange, what.metadata, self.shapes)
             value = value * self.remembered[key]
         return value
 
@@ -105,7 +112,7 @@ class ZerosPricer(WindowedPricer):
             return tables.share(memory, tensor, extents)
         if level == min(i for i, leaf in enumerate(self.leaves) if isinstance(leaf, Memory)):
             return tables.share(memory, tensor, tables.extents(tensor, dict(self.einsum.bounds)))
-        return float(np.min(tables.share(memory, tensor, tables.extents(tensor, self._shapes))))
+        return float(np.min(tables.share(memory, tensor, tables.extents(tensor, self.shapes))))
 
     # numbers of a node
 
@@ -117,9 +124,9 @@ class ZerosPricer(WindowedPricer):
             found: dict[Factor, None] = {}
             access = self.einsum.by_tensor[tensor]
             for shared in map(tuple, uses.tolist()):
-                for of, most, metadata in self._kinds(tensor, exchange):
+                for of, most, metadata, values in self._kinds(tensor, exchange):
                     for fills in (True, False) if access.output else (True,):
-                        found[Factor(of, most, shared, metadata, fills)] = None
+                        found[Factor(of, most, shared, metadata, values, fills)] = None
             self._factors[key] = tuple(found)
         return self._factors[key]
 
@@ -127,23 +134,31 @@ class ZerosPricer(WindowedPricer):
     def _factors(self) -> dict[object, tuple[Factor, ...]]:
         return {}
 
-    def _kinds(self, tensor: str, exchange: Chain) -> Iterator[tuple[str, bool, int]]:
-        """Chances and metadata by which an exchange is paid, lanes aside."""
-        if self.has_chances(tensor, exchange):
-            yield DONE, False, -1
-            yield TIMED, False, -1
-            if any(energy > 0 for energy in self.tables.sparsity.energies.values()):
-                yield DONE, True, -1
-                yield TIMED, True, -1
-        for level in (exchange[0], exchange[-1]):
+    def _kinds(self, tensor: str, exchange: Chain) -> Iterator[tuple[str, bool, int, int]]:
+        """Chances, metadata and values stored by which an exchange is paid, lanes aside."""
+        ends = exchange[0], exchange[-1]
+        has_energies = any(energy > 0 for energy in self.tables.sparsity.energies.values())
+        places = [-1] if self.has_chances(tensor, exchange) else []
+        for values in [*places, *(level for level in ends if self.is_parted(level, tensor))]:
+            for of in (DONE, TIMED):
+                yield of, False, -1, values
+                if has_energies:
+                    yield of, True, -1, values
+            if has_energies and values >= 0:
+                yield "", False, -1, values
+        for level in ends:
             if self._has_metadata(level, tensor):
-                yield DONE, False, level
-                yield TIMED, False, level
+                yield DONE, False, level, -1
+                yield TIMED, False, level, -1
 
     def has_chances(self, tensor: str, exchange: Chain) -> bool:
         """Whether the chances of an exchange depend on the point of its node."""
         own, outer = self.leaders(tensor, exchange[0])
         return bool(own or (outer and self.windows is None))
+
+    def is_parted(self, level: int, tensor: str) -> bool:
+        """Whether a memory stores a tensor with blocks, padding or dense tiles."""
+        return self.tables.is_parted(self.leaves[level].name, tensor)
 
     def _has_metadata(self, level: int, tensor: str) -> bool:
         unit = self.leaves[level]
@@ -202,26 +217,28 @@ class ZerosPricer(WindowedPricer):
         form = at
         if not isinstance(unit, Memory):
             form = exchange.child if moved.name == "up" else exchange.parent
+        stored = form.level if self.is_parted(form.level, tensor) else -1
         kept = sparsity.densities[tensor].part if sparsity.compresses(form.component.name, tensor) else 1.0
+        kept = kept if stored < 0 else 1.0
         per_value = float(done.read if action == "read" else done.write)
         full = unit.action(action).energy
         gated, skip = (sparsity.energies.get((unit.name, f"{state}_{action}"), 0.0) for state in ("gated", "skipped"))
-        joules = [(DONE, -1, kept * per_value * (full - gated)), (TIMED, -1, kept * per_value * (gated - skip))]
-        joules.append(("", -1, kept * per_value * skip))
-        busy = [(TIMED, -1, kept * per_value)]
+        least = (DONE, full - gated), (TIMED, gated - skip), ("", skip)
+        joules = [(of, -1, stored, kept * per_value * joule) for of, joule in least]
+        busy = [(TIMED, -1, stored, kept * per_value)]
         if self._has_metadata(at.level, tensor):
             assert isinstance(unit, Memory)
             is_own, per_bit = unit.name in sparsity.own_metadata, per_value / unit.bits[tensor]
             each = sparsity.energies.get((unit.name, f"metadata_{action}"), 0.0) if is_own else full * per_bit
-            joules.append((DONE if sparsity.shares_metadata else TIMED, at.level, each))
+            joules.append((DONE if sparsity.shares_metadata else TIMED, at.level, -1, each))
             if sparsity.shares_metadata or not is_own:
-                busy.append((TIMED, at.level, per_bit))
-        for of, metadata, joule in joules:
-            paid.add(of, metadata, 0, joule * unit.actions_scale, moved.everywhere)
+                busy.append((TIMED, at.level, -1, per_bit))
+        for of, metadata, values, joule in joules:
+            paid.add((of, metadata, values), 0, joule * unit.actions_scale, moved.everywhere)
         for column, time in self.columns.of(at.level, exchange.child.level):
             seconds = (time.read if action == "read" else time.write) * unit.actions_scale
-            for of, metadata, part in busy:
-                paid.add(of, metadata, column, part * seconds, moved.busiest)
+            for of, metadata, values, part in busy:
+                paid.add((of, metadata, values), column, part * seconds, moved.busiest)
 
     def _free_start(
         self, table: LaneTable, access: TensorAccess, traffic: TensorTraffic, exchange: Exchange
@@ -236,10 +253,18 @@ class ZerosPricer(WindowedPricer):
         if not with_metadata:
             done = 1.0 if most or self.windows is None else self.most_done(table, access.tensor, levels)
             return (saved + 2 * most) * done
-        bits = max(float(np.max(self.metadata(access.tensor, levels, level, self._shapes))) for level in with_metadata)
+        bits = max(self._most_metadata(access.tensor, levels, level) for level in with_metadata)
         memories = [leaf for leaf in map(self.leaves.__getitem__, with_metadata) if isinstance(leaf, Memory)]
         width = min(memory.bits[access.tensor] for memory in memories)
         return (saved + 2 * most) * (1 + bits / width) + 2 * most * bits
+
+    def _most_metadata(self, tensor: str, exchange: Chain, level: int) -> float:
+        """Bits of metadata for each value that a memory reads or writes in an exchange, at most on average."""
+        if not self.is_parted(level, tensor):
+            return float(np.max(self.metadata(tensor, exchange, level, self.shapes)))
+        # offsets are one more than positions, and boxes of a tile have no more than its positions together
+        fmt = self.tables.sparsity.formats[self.leaves[level].name, tensor]
+        return 2.0 * sum(one.bits for one in fmt.levels)
 
     def operations(self, table: LaneTable, inside: int) -> Floats:
         """Least costs of the operations alone, whatever saves their inputs."""
@@ -345,10 +370,11 @@ class _Paid:
         rows, of_use = np.unique(shared, axis=0, return_inverse=True)
         self.groups = [(tuple(row), np.flatnonzero(of_use.ravel() == i)) for i, row in enumerate(rows.tolist())]
 
-    def add(self, of: str, metadata: int, column: int, each: float, moved: Any) -> None:
-        """Add `each` times what moves, an affine count, times a factor."""
+    def add(self, by: tuple[str, int, int], column: int, each: float, moved: Any) -> None:
+        """Add `each` times what moves, an affine count, times a factor; `by`: its chance, metadata and values."""
         if not each:
             return
+        of, metadata, stored = by
         most = each < 0
         chance = self.granted[of].most if most else self.granted[of].least
         for unknown, term in moved.terms.items():
@@ -357,11 +383,11 @@ class _Paid:
                 # lanes that start anew: paid with the node whose visits these are
                 continue
             values = term * (self.size if unknown is None else 1.0) * chance
-            if metadata < 0 and (not of or not self.has_chances):
+            if metadata < 0 and stored < 0 and (not of or not self.has_chances):
                 self.plain[fills][:, column] += values * each
                 continue
             for shared, uses in self.groups:
-                row = self.kinds[self.factors[Factor(of, most, shared, metadata, fills)]]
+                row = self.kinds[self.factors[Factor(of, most, shared, metadata, stored, fills)]]
                 row[uses, column] += np.broadcast_to(np.asarray(values, dtype=np.float64), (len(row),))[uses] * each
 
     def by_kind(self) -> Floats:

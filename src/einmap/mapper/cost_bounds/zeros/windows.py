@@ -9,14 +9,15 @@ exact.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints
-from einmap.mapper.cost_bounds.zeros.looking import Look, LookingPricer, Windows
+from einmap.mapper.cost_bounds.zeros.looking import Look, Tile, Windows
+from einmap.mapper.cost_bounds.zeros.tiles import TilesPricer
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.model.batch.zero_tables import SURE, Chance
 
@@ -27,22 +28,14 @@ NEAR = 1e-3
 
 
 @dataclass(eq=False)
-class WindowedPricer(LookingPricer):
-    """Coefficients with zeros: chances at all points and in windows. `remembered`: those worked out so far."""
-
-    remembered: dict[tuple[object, ...], Any] = field(kw_only=True, default_factory=dict)
-
-    @cached_property
-    def _shapes(self) -> dict[str, Any]:
-        """Tile shape of each rank variable, for each point."""
-        shapes: dict[str, Any] = dict(self.einsum.bounds)
-        return shapes | {v: self.lattice.shapes(axis) for v, axis in self.lattice.axis_of.items()}
+class WindowedPricer(TilesPricer):
+    """Coefficients with zeros: chances at all points and in windows."""
 
     def chance_at_points(self, leader: str, lanes: int) -> Chance:
         """Chances that the tiles of some lanes have a nonzero, for each point."""
         key = "points", leader, lanes
         if key not in self.remembered:
-            extents = self.tables.extents(leader, self._shapes)
+            extents = self.tables.extents(leader, self.shapes)
             self.remembered[key] = self.tables.of_lanes(leader, extents, lanes)
         found: Chance = self.remembered[key]
         return found
@@ -58,11 +51,11 @@ class WindowedPricer(LookingPricer):
         found: tuple[Ints, Floats] = self.remembered[key]
         return found
 
-    def is_within(self, look: Look) -> Bools:
-        """Points at which the leader's tile has a chance in the window of a place."""
+    def is_within(self, look: Look | Tile) -> Bools:
+        """Points at which the leader's tile has a chance in the window of a place, or a tile is one of the window."""
         assert self.windows is not None
         first, end = self.windows[look]
-        of_point, _ = self.ranks(look.leader)
+        of_point = self.ranks(look.leader)[0] if isinstance(look, Look) else self.tiles_of(look).of_point
         within: Bools = (first <= of_point) & (of_point < end)
         return within
 
@@ -93,15 +86,24 @@ class WindowedPricer(LookingPricer):
         """Whether the chances that are taken for granted are known, not only between two bounds."""
         return all(self.spread(look) <= 1 + 2 * SAME for look in self.windows or ())
 
-    def spread(self, look: Look) -> float:
-        """The greatest chance in the window of a place by the least one."""
+    def spread(self, look: Look | Tile) -> float:
+        """The greatest chance, or number of a part, in the window of a place by the least one."""
+        if isinstance(look, Tile):
+            return self.spread_of(look)
         lanes = np.unique(self.lanes_of(self.every_use, look)).astype(np.int64).tolist()
         chances = [self._chance_of(look, n) for n in lanes]
         return max(chance.most / chance.least if chance.least else np.inf for chance in chances)
 
-    def whole(self, looks: Sequence[Look]) -> Windows:
-        """The windows that say nothing of some places."""
-        return {look: (0, len(self.ranks(look.leader)[1])) for look in looks}
+    def whole(self, looks: Sequence[Look | Tile]) -> Windows:
+        """The windows that say nothing of some places, but where the whole tensor is held."""
+        windows: dict[Look | Tile, tuple[int, int]] = {}
+        for look in looks:
+            if isinstance(look, Look):
+                windows[look] = 0, len(self.ranks(look.leader)[1])
+            else:
+                top = self.top_of(look)
+                windows[look] = (top, top + 1) if look.whole else (0, len(self.tiles_of(look)))
+        return windows
 
     def halves(self) -> tuple[Windows, Windows] | None:
         """The windows in two parts, at the place of which least is known; None where that would say no more."""
