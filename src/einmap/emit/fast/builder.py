@@ -37,6 +37,9 @@ from einmap.mapping.nodes import Address
 from einmap.schedule.routes import Hold, Route, Turn
 from einmap.schedule.schedule import Schedule
 
+PAGE = 4096
+"""Bytes of a page of memory."""
+
 
 def nest_of(schedule: Schedule) -> Nest:
     """The nest of one product, or of a product and a map of its values.
@@ -67,6 +70,7 @@ class Builder:
     def __init__(self, route: Route, fused: FusedMap | None = None, shared: Shared | None = None) -> None:
         self.route, self.einsum, self.fused = route, route.einsum, fused
         self.kept: Mapping[str, tuple[int, ...]] = {} if shared is None else shared.shapes
+        self.is_part = shared is not None
         self.scale = scale_of(route.einsum.operation.map) if shared is not None else 1.0
         self.narrow, self.real = self._check_product()
         (self.output,) = route.einsum.outputs
@@ -232,6 +236,8 @@ class Builder:
         """
         if tensor in self.kept:
             return self.axis not in self.ranks[tensor]
+        if self.is_part and self._lies_together(tensor):
+            return True
         *outer, (_, last) = self.projections[tensor]
         if all(len(index.terms) == 1 for _, index in (*outer, (_, last))):
             return False
@@ -244,6 +250,25 @@ class Builder:
                     return False
                 left = turn.shape
         return last.terms == ((self.axis, 1),) and left % self.tile.lanes == 0
+
+    def _lies_together(self, tensor: str) -> bool:
+        """Whether what a register tile reads of an input are neighbours in memory, so that packing moves nothing.
+
+        Vectors of it must be whole; of single values at most a page, as each row is a stream of its own.
+        """
+        sizes = {**dict(self.tile.sizes), **dict(self.tile.reduced)}
+        extents, whole, values = dict(self.einsum.bounds), True, 1
+        for _, index in reversed(self.projections[tensor]):
+            ((variable, factor), *more) = index.terms
+            size = sizes.get(variable, 1)
+            if more or factor != 1 or not (whole or size == 1):
+                return False
+            values *= size
+            whole = whole and size == extents[variable]
+        if self.axis not in self.ranks[tensor]:
+            return values * BYTES[self.real] <= PAGE
+        is_whole = sizes[self.axis] == extents[self.axis] and sizes[self.axis] % self.tile.lanes == 0
+        return is_whole and self.ranks[tensor][-1] == self.axis
 
     def _shape(self, tensor: str, extents: Mapping[str, int]) -> tuple[int, ...]:
         return tuple(index.extent(extents) for _, index in self.projections[tensor])

@@ -7,7 +7,8 @@ several branches share are those of the mapping; a branch of one product is the 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import prod
 from typing import NoReturn
 
@@ -18,7 +19,7 @@ from einmap.emit.fast.nest import BYTES, OWN, REALS, VECTOR_BYTES, Loop, Nest, R
 from einmap.emit.fast.vector_maths import Kind
 from einmap.emit.language.identifiers import Names
 from einmap.errors import NotSupportedError
-from einmap.mapping.nodes import Address
+from einmap.mapping.nodes import Address, Split
 from einmap.schedule.routes import Route, Turn
 from einmap.schedule.schedule import Schedule
 
@@ -43,6 +44,13 @@ class Kept:
     origins: tuple[str, ...]
     cores: tuple[Loop, ...]
     node: Address
+    over: str = ""
+    """The tensor whose tile it overwrites, value by value as that is read for the last time; empty for none."""
+
+    @property
+    def place(self) -> tuple[object, ...]:
+        """Properties that two tiles have alike where values with equal indices lie at one place at the same time."""
+        return self.node[:-1], self.shape, self.origins, self.cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,11 @@ class Pass:
         """Whether the output has the axis; else vectors are reduced to one value."""
         return self.axis in self.strides[self.output]
 
+    @property
+    def is_map(self) -> bool:
+        """Whether nothing is reduced."""
+        return self.along and not self.reduced
+
 
 @dataclass(frozen=True, slots=True)
 class Cascade:
@@ -89,6 +102,8 @@ class Cascade:
     loops: Mapping[Address, Loop]
     uneven: frozenset[Address]
     """Loops whose last tile is smaller."""
+    joined: Mapping[str, str]
+    """For the Einsum of a map that of a reduction of its values which is computed in the same pass, right after it."""
 
     @property
     def lanes(self) -> int:
@@ -180,12 +195,54 @@ class _Cascades:
             raise NotSupportedError(
                 f"two products pack {twice[0]!r}; fast code for that cannot be emitted yet", hint="leave out --fast"
             )
+        for tensor, held in list(kept.items()):
+            kept[tensor] = self._overwriting(held, kept, passes.get(written[tensor].einsum.name))
         outputs = tuple(t for t in written if t not in kept)
         inputs = tuple(t for t in shapes if t not in written)
         return Cascade(
             self.schedule, self.real, self.names, inputs, outputs, shapes, kept, nests, passes, self.loops,
-            frozenset(self.uneven),
+            frozenset(self.uneven), self._joined(passes),
         )  # fmt: skip
+
+    def _overwriting(self, kept: Kept, others: Mapping[str, Kept], p: Pass | None) -> Kept:
+        """The tile of a map's values in the memory of one that the map is the last to read, where there is such a one.
+
+        Both are alike, and no loop around the map that is inside the tile reads it again.
+        """
+        if p is None or not p.is_map:
+            return kept
+        routes = list(self.schedule.routes.values())
+        at = next(n for n, r in enumerate(routes) if r.einsum.name == p.einsum.name)
+        for tensor in p.inputs:
+            other = others.get(tensor)
+            if other is None:
+                continue
+            is_alike = other.place == kept.place
+            is_last = all(tensor not in r.einsum.inputs for r in routes[at + 1 :])
+            path = self.schedule.mapping.path_of[p.einsum.name]
+            inside = path[[placed.address for placed in path].index(other.node) :]
+            again = {self.loops[n.address].variable for n in inside if n.address in self.loops} - {*p.strides[tensor]}
+            if is_alike and is_last and not again and p.strides[tensor] == p.strides[kept.tensor]:
+                return replace(kept, buffer=other.buffer, over=tensor)
+        return kept
+
+    def _joined(self, passes: Mapping[str, Pass]) -> dict[str, str]:
+        """Maps whose values the next branch reduces along the vectors, nothing else between them."""
+        joined: dict[str, str] = {}
+        paths = self.schedule.mapping.path_of
+        for (first, a), (second, b) in pairwise((name, passes.get(name)) for name in self.schedule.routes):
+            if a is None or b is None or first in joined.values() or not a.is_map or b.along or b.reduced:
+                continue
+            if (a.axis, a.outer) != (b.axis, b.outer) or a.output not in b.inputs:
+                continue
+            if any(a.at[v] != b.at[v] for v in (*a.outer, a.axis)) or a.strides[a.output] != b.strides[a.output]:
+                continue
+            same = sum(x.address == y.address for x, y in zip(paths[first], paths[second], strict=False))
+            begin = [paths[name][same].address for name in (first, second)]
+            alone = all(sum(any(n.address == at for n in path) for path in paths.values()) == 1 for at in begin)
+            if same and isinstance(paths[first][same - 1].node, Split) and alone:
+                joined[first] = second
+        return joined
 
     def _check(self) -> Real:
         workload = self.workload

@@ -26,6 +26,7 @@ OWN = (
     *("real", "vec", "loose", "sum", "to", "from", "first", "last", "add", "lanes", "part", "block", "values"),
     *("wrong", "start", "took", "differ", "now", "found", "count", "arguments", "repeats", "seconds", "best"),
     *("whole", "kept", "total", "value", "lane", "near", "ints"),
+    "mapped",
     *("narrow", "in_register", "widened", "narrowed", "pair", "multiply_add", "wide", "bits"),
 )
 """Names that the code has for itself."""
@@ -126,7 +127,7 @@ class Nest:
     nodes: tuple[Address, ...] = ()
     """The node of the mapping that each of `steps` stands for."""
     scale: float = 1.0
-    """A number by which sums are multiplied."""
+    """A number by which sums, or the values of the input `scaled`, are multiplied."""
     origins: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """For tensors of which the code holds a tile alone: the first value of each rank variable in it, as C."""
 
@@ -154,6 +155,12 @@ class Nest:
     def packed(self) -> Mapping[str, Packed]:
         """The copy of each input that the register tile reads."""
         return {step.tensor: step.packed for step in self.steps if isinstance(step, Held) and step.packed is not None}
+
+    @property
+    def scaled(self) -> str:
+        """The input of the smallest packed tile, if there is a `scale`: packing multiplies it; empty for none."""
+        sizes = {packed.layout.size: tensor for tensor, packed in self.packed.items()}
+        return sizes[min(sizes)] if sizes and self.scale != 1 else ""
 
     @property
     def loops(self) -> tuple[Loop, ...]:

@@ -28,6 +28,8 @@ CHAINS = 4
 def cascade_buffer_lines(cascade: Cascade) -> Iterator[str]:
     """Static arrays of tiles of intermediates and of packed tiles."""
     for kept in cascade.kept.values():
+        if kept.over:
+            continue
         copies = "".join(f"[{loop.iterations}]" for loop in kept.cores)
         size = 1
         for extent in kept.shape:
@@ -44,7 +46,9 @@ def function_of_cascade_lines(cascade: Cascade) -> Iterator[str]:
     for einsum in cascade.einsums:
         nest = cascade.nests.get(einsum.name)
         if nest is None:
-            yield from (*_pass_lines(cascade, cascade.passes[einsum.name], known), "")
+            if einsum.name not in cascade.joined.values():
+                second = cascade.passes.get(cascade.joined.get(einsum.name, ""))
+                yield from (*_pass_lines(cascade, cascade.passes[einsum.name], second, known), "")
             continue
         for packed in nest.packed.values():
             yield from (*pack_lines(nest, packed), "")
@@ -81,7 +85,8 @@ class _Printer:
                 for name in names:
                     branches.setdefault(self.paths[name][position + 1].address[:-1], []).append(name)
                 for branch in branches.values():
-                    yield from self.lines(tuple(branch), position + 1)
+                    if branch[0] not in self.cascade.joined.values():  # else it is computed with the one before
+                        yield from self.lines(tuple(branch), position + 1)
             case tree.Temporal() | tree.Spatial() if placed.address in self.cascade.loops:
                 loop = self.cascade.loops[placed.address]
                 even = placed.address not in self.cascade.uneven
@@ -111,57 +116,77 @@ class _Printer:
         name = self.cascade.names[kept.tensor]
         lanes = "".join(f"[{distance_times(loop.index, loop.start, loop.tile, 1)}]" for loop in kept.cores)
         shape = "x".join(map(str, kept.extents)) or "one value"
-        shown = comment_safe(f"[{kept.memory} holds {kept.tensor}] {kept.tensor} {shape}")
+        over = f", over {kept.over}" if kept.over else ""
+        shown = comment_safe(f"[{kept.memory} holds {kept.tensor}] {kept.tensor} {shape}{over}")
         return f"real *const {name} = {kept.buffer}{lanes}; /* {shown} */"
 
     def _branch(self, name: str, position: int) -> Iterator[str]:
-        """The rest of a path of one Einsum: of a product its nest, else the call of a pass."""
-        for placed in self.paths[name][position:]:
+        """The rest of a path of one Einsum: of a product its nest, else the call of a pass, maybe of two Einsums."""
+        second = self.cascade.joined.get(name)
+        for placed in (*self.paths[name][position:], *(self.paths[second][position:] if second else ())):
             if isinstance(placed.node, tree.Storage):
                 for tensor in placed.node.tensors:
                     kept = self.cascade.kept.get(tensor)
                     if kept is not None and kept.node == placed.address:
                         yield self._tile(kept)
         nest = self.cascade.nests.get(name)
-        yield f"/* {comment_safe(name)} */"
+        yield f"/* {comment_safe(f'{name}, {second}' if second else name)} */"
         if nest is None:
-            yield self._call(self.cascade.passes[name])
+            yield self._call(self.cascade.passes[name], self.cascade.passes[second] if second else None)
             return
         above = {placed.address for placed in self.paths[name][:position]}
         start = sum(address in above for address in nest.nodes)
         yield from steps_lines(nest, start)
 
-    def _call(self, p: Pass) -> str:
+    def _call(self, p: Pass, second: Pass | None) -> str:
         names = self.cascade.names
-        places = [place_of(names[t], p.at, p.strides[t], p.origins.get(t, {})) for t in (*p.inputs, p.output)]
+        places = []
+        for tensor, of in _tensors(p, second).items():
+            places.append(place_of(names[tensor], of.at, of.strides[tensor], of.origins.get(tensor, {})))
         counts = [distance(*p.at[v]) for v in _variables(p)]
-        add = [" || ".join(f"{p.at[v][0]} > 0" for v in p.split)] if p.split else []
-        return f"pass_{names[p.output]}({', '.join([*places, *counts, *add])});"
+        last = second or p
+        add = [" || ".join(f"{last.at[v][0]} > 0" for v in last.split)] if last.split else []
+        return f"{_function(self.cascade, p, second)}({', '.join([*places, *counts, *add])});"
 
 
 def _variables(p: Pass) -> tuple[str, ...]:
     return (*p.outer, *p.reduced, p.axis)
 
 
-def _pass_lines(cascade: Cascade, p: Pass, known: set[str]) -> Iterator[str]:
-    """The function of a pass, after the map of its values."""
-    names, name = cascade.names, cascade.names[p.output]
-    is_map = p.along and not p.reduced
-    needed = [] if is_map or p.reduction == "sum" else [p.reduction]
-    yield from function_lines(needed, cascade.kind, known)
-    parameters = {t: f"x{n + 1}" for n, t in enumerate(p.inputs)}
-    yield from map_lines(f"value_{name}", p.expression, parameters, cascade.kind, known)
-    yield ""
-    inputs = [f"const real *{names[t]}" for t in p.inputs]
+def _tensors(p: Pass, second: Pass | None) -> dict[str, Pass]:
+    """Tensors of a pass in the order of its arguments: inputs, then outputs; each with the one of both that has it."""
+    both = (p,) if second is None else (p, second)
+    outputs = {of.output: of for of in both}
+    return {t: of for of in both for t in of.inputs if t not in outputs} | outputs
+
+
+def _function(cascade: Cascade, p: Pass, second: Pass | None) -> str:
+    return f"pass_{cascade.names[p.output]}{f'_{cascade.names[second.output]}' if second else ''}"
+
+
+def _pass_lines(cascade: Cascade, p: Pass, second: Pass | None, known: set[str]) -> Iterator[str]:
+    """The function of a pass, after the maps of its values; `second`: a reduction of what `p` maps, in that pass."""
+    names = cascade.names
+    both = (p,) if second is None else (p, second)
+    yield from function_lines([o.reduction for o in both if not o.is_map and o.reduction != "sum"], cascade.kind, known)
+    for of in both:
+        parameters = {t: f"x{n + 1}" for n, t in enumerate(of.inputs)}
+        yield from map_lines(f"value_{names[of.output]}", of.expression, parameters, cascade.kind, known)
+        yield ""
+    outputs = {of.output for of in both}
+    overwritten = {kept.over for t in outputs if (kept := cascade.kept.get(t)) is not None}
+    own = "real *" if overwritten & {*p.inputs} else "real *restrict "
+    arguments = [f"{own if t in outputs else 'const real *'}{names[t]}" for t in _tensors(p, second)]
     counts = [f"const long n_{names[v]}" for v in _variables(p)]
-    add = ["const int add"] if p.split else []
-    shown = "" if is_map else f", reduced by {p.reduction}"
-    yield f"/* {comment_safe(str(p.einsum.name))} = {comment_safe(str(p.einsum.operation))}: vectors along"
-    yield f" * {comment_safe(p.axis)}{shown}. */"
-    parameters_text = ", ".join([*inputs, f"real *restrict {name}", *counts, *add])
-    yield f"static inline void pass_{name}({parameters_text})"
+    add = ["const int add"] if both[-1].split else []
+    for of in both:
+        shown = "" if of.is_map else f", reduced by {of.reduction}"
+        yield f"/* {comment_safe(str(of.einsum.name))} = {comment_safe(str(of.einsum.operation))}: vectors along"
+        yield f" * {comment_safe(of.axis)}{shown}. */"
+    yield f"static inline void {_function(cascade, p, second)}({', '.join([*arguments, *counts, *add])})"
     yield "{"
-    body = _along(cascade, p) if p.along else _across(cascade, p)
+    last = both[-1]
+    body = _along(cascade, last) if last.along else _across(cascade, last, p if second else None)
     yield from indented(loops([(names[v], f"n_{names[v]}") for v in p.outer], ["{", *indented(body), "}"]))
     yield "}"
 
@@ -172,10 +197,16 @@ def _place(cascade: Cascade, p: Pass, tensor: str, along: str) -> str:
     return " + ".join(parts) or "0"
 
 
-def _value(cascade: Cascade, p: Pass, along: str, *, vector: bool) -> str:
-    """The map of values at a place along the axis: of a vector of them, or of one, spread over a vector."""
+def _value(cascade: Cascade, p: Pass, along: str, *, vector: bool, known: str = "") -> str:
+    """The map of values at a place along the axis: of a vector of them, or of one, spread over a vector.
+
+    `known`: the tensor whose values are there already, as `mapped`.
+    """
     arguments = []
     for tensor in p.inputs:
+        if tensor == known:
+            arguments.append("mapped")
+            continue
         name, where = cascade.names[tensor], _place(cascade, p, tensor, along)
         is_vector = vector and p.axis in p.strides[tensor]
         arguments.append(f"*(const loose *)({name} + {where})" if is_vector else f"(vec){{0}} + {name}[{where}]")
@@ -208,11 +239,14 @@ def _along(cascade: Cascade, p: Pass) -> Iterator[str]:
     yield from loops([(names[v], f"n_{names[v]}") for v in p.reduced], lines) if p.reduced else lines
 
 
-def _across(cascade: Cascade, p: Pass) -> Iterator[str]:
-    """Vectors along what is reduced: several, then their lanes are combined, then the values behind the last vector."""
+def _across(cascade: Cascade, p: Pass, before: Pass | None) -> Iterator[str]:
+    """Vectors along what is reduced: several, then their lanes are combined, then the values behind the last vector.
+
+    `before`: a map whose values are computed and written first, vector by vector.
+    """
     names, axis, name = cascade.names, cascade.names[p.axis], cascade.names[p.output]
     lanes, n = "(long)(sizeof(vec) / sizeof(real))", f"n_{cascade.names[p.axis]}"
-    combined, number, first = COMBINED[p.reduction]  # type: ignore[index]
+    _, number, first = COMBINED[p.reduction]  # type: ignore[index]
     here = _place(cascade, p, p.output, "")
     yield f"vec kept[{CHAINS}];"
     yield from loops([("part", CHAINS)], [f"kept[part] = (vec){{0}} + (real){first};"])
@@ -220,20 +254,12 @@ def _across(cascade: Cascade, p: Pass) -> Iterator[str]:
     steps = [
         f"long {axis} = 0;",
         f"for (; {axis} + {CHAINS} * {lanes} <= {n}; {axis} += {CHAINS} * {lanes})",
-        *indented(
-            loops(
-                [("part", CHAINS)],
-                [
-                    "kept[part] = "
-                    + combined.format("kept[part]", _value(cascade, p, f"({axis} + part * {lanes})", vector=True))
-                    + ";"
-                ],
-            )
-        ),
+        *indented(loops([("part", CHAINS)], _combined(cascade, p, before, "kept[part]", f"({axis} + part * {lanes})"))),
         f"for (; {axis} + {lanes} <= {n}; {axis} += {lanes})",
-        f"    kept[0] = {combined.format('kept[0]', _value(cascade, p, axis, vector=True))};",
+        *indented(loops([], _combined(cascade, p, before, "kept[0]", axis))),
         f"for (; {axis} < {n}; {axis}++) {{",
-        f"    const real value = {_value(cascade, p, axis, vector=False)}[0];",
+        *indented(_mapped(cascade, before, axis, vector=False)),
+        f"    const real value = {_value(cascade, p, axis, vector=False, known=_output(before))}[0];",
         f"    total = {number.format('total', 'value')};",
         "}",
     ]
@@ -241,6 +267,26 @@ def _across(cascade: Cascade, p: Pass) -> Iterator[str]:
         loops([(names[v], f"n_{names[v]}") for v in p.reduced], ["{", *indented(steps), "}"]) if p.reduced else steps
     )
     yield f"for (long part = 1; part < {CHAINS}; part++)"
-    yield f"    kept[0] = {combined.format('kept[0]', 'kept[part]')};"
+    yield f"    kept[0] = {COMBINED[p.reduction][0].format('kept[0]', 'kept[part]')};"  # type: ignore[index]
     yield from loops([("lane", lanes)], [f"total = {number.format('total', 'kept[0][lane]')};"])
     yield f"{name}[{here}] = total;"
+
+
+def _combined(cascade: Cascade, p: Pass, before: Pass | None, kept: str, along: str) -> list[str]:
+    """Lines that reduce a vector into `kept`."""
+    value = _value(cascade, p, along, vector=True, known=_output(before))
+    combined = COMBINED[p.reduction][0].format(kept, value)  # type: ignore[index]
+    return [*_mapped(cascade, before, along, vector=True), f"{kept} = {combined};"]
+
+
+def _mapped(cascade: Cascade, p: Pass | None, along: str, *, vector: bool) -> list[str]:
+    """Lines that map a vector of values, or one that is spread over a vector, and write it; none without a map."""
+    if p is None:
+        return []
+    place = f"{cascade.names[p.output]} + {_place(cascade, p, p.output, along)}"
+    value = f"const vec mapped = {_value(cascade, p, along, vector=vector)};"
+    return [value, f"*(loose *)({place}) = mapped;" if vector else f"*({place}) = mapped[0];"]
+
+
+def _output(p: Pass | None) -> str:
+    return "" if p is None else p.output

@@ -103,7 +103,7 @@ def _tile_body(nest: Nest) -> Iterator[str]:
         v = nest.names[variable]
         body = [f"for (long {v} = 0; {v} < n_{v}; {v}++) {{", *indented(body), "}"]
     yield from body if tile.reduced else ["{", *indented(body), "}"]
-    if nest.scale != 1:
+    if nest.scale != 1 and not nest.scaled:
         yield from loops(unrolled, [f"sum{at} *= (real){nest.scale!r};"])
     if nest.fused is not None:
         here = f"*(loose *)(to + {place})"
@@ -204,7 +204,8 @@ def pack_lines(nest: Nest, packed: Packed) -> Iterator[str]:
     """
     tensor, layout = packed.tensor, packed.layout
     name = nest.names[tensor]
-    yield f"/* Packs {comment_safe(tensor)}: {comment_safe(str(layout))}. */"
+    scaled = f", times {nest.scale!r}" if nest.scaled == tensor else ""
+    yield f"/* Packs {comment_safe(tensor)}{scaled}: {comment_safe(str(layout))}. */"
     ends = [f"const long {nest.names[v]}_{end}" for v, _, _ in packed.bounds for end in ("first", "last")]
     inputs = "".join(", " + e for e in ends)
     yield f"static void pack_{name}(real *restrict to, const {nest.stored} *restrict from{inputs})"
@@ -245,7 +246,7 @@ def _line_loops(
     yield f"real *block = {' + '.join(['to', *places])};"
     yield f"const {nest.stored} *values = from + {' + '.join(source)};"
     if not outer:
-        yield f"*block = {_packed_value(nest, '*values', '')};"
+        yield f"*block = {_packed_value(nest, packed, '*values', '')};"
         return
     *lines, (fast, size, stride) = outer
     f = nest.names[fast]
@@ -257,7 +258,7 @@ def _line_loops(
     if (v := nest.paired) in counts:
         second = f"2 * {nest.names[v]} + 1 < {counts[v]} ? values[{there} + {strides[v]}] : 0"
         counts[v] = f"({counts[v]} + 1) / 2"
-    move = f"block[{here}] = {_packed_value(nest, f'values[{there}]', second)};"
+    move = f"block[{here}] = {_packed_value(nest, packed, f'values[{there}]', second)};"
     body = [
         f"if (n_{f} == {size})",
         *indented([f"for (long {f} = 0; {f} < {size}; {f}++)", f"{INDENT}{move}"]),
@@ -271,8 +272,10 @@ def _line_loops(
     yield from body
 
 
-def _packed_value(nest: Nest, value: str, second: str) -> str:
+def _packed_value(nest: Nest, packed: Packed, value: str, second: str) -> str:
     """A value, as C, as it is packed; `second`: the other one of its pair, empty for none."""
+    if nest.scaled == packed.tensor:
+        return f"{widened(nest, value)} * (real){nest.scale!r}"
     return f"pair({value}, {second or '0'})" if nest.real == "int" else widened(nest, value)
 
 

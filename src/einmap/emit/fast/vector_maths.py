@@ -48,7 +48,6 @@ EXP = """\
 static inline vec vec_exp(vec x)
 {{
 {begin}
-    const vec r = x - n * (real){upper} - n * (real){lower};
     vec sum = (vec){{0}} + (real){first!r};
 {steps}
 {end}
@@ -58,19 +57,21 @@ EXP_BEGIN = """\
     x = vec_pick(x > (real){high}, (vec){{0}} + (real){high}, x);
     const vec whole = x * (real)1.4426950408889634 + (real){magic};
     const vec n = whole - (real){magic};
-    const ints power = (ints)whole - (ints)((vec){{0}} + (real){magic}), half = power >> 1;"""
+    const ints power = (ints)whole - (ints)((vec){{0}} + (real){magic}), half = power >> 1;
+    const vec r = x - n * (real){upper} - n * (real){lower};"""
 EXP_END = """\
     return sum * (vec)((half + {bias}) << {mantissa}) * (vec)((power - half + {bias}) << {mantissa});"""
 WIDE_EXP_BEGIN = """\
-#if defined({feature})
-    const {wide} low = {head}_set1_{tail}({low}), high = {head}_set1_{tail}({high});
-    x = (vec){head}_min_{tail}(high, {head}_max_{tail}(low, ({wide})x));
+#if defined({feature}) && defined(__AVX512DQ__)
     const vec n = (vec){head}_roundscale_{tail}(({wide})(x * (real)1.4426950408889634), 0);
+    vec r = {rest};
+    /* Of NaN or huge x r is anything: the smaller one of it and 1/2, with the sign of r, leaves the result to n. */
+    r = (vec){head}_range_{tail}(({wide})r, {head}_set1_{tail}(0.5), 2);
 #else
 {plain}
 #endif"""
 WIDE_EXP_END = """\
-#if defined({feature})
+#if defined({feature}) && defined(__AVX512DQ__)
     return (vec){head}_scalef_{tail}(({wide})sum, ({wide})n);
 #else
 {plain}
@@ -92,8 +93,29 @@ WIDE = {
     16: ("__AVX512VL__", "_mm", "__m128"),
 }
 """For vectors of so many bytes: what AVX-512 for them is called, how instructions and their type begin."""
-TERMS = {"float": 7, "double": 13}
-"""The highest power of the polynomial: what is left out is below half a unit in the last place."""
+REST = {
+    "float": "(vec){head}_fnmadd_{tail}(({wide})n, {head}_set1_{tail}(0.6931471805599453f), ({wide})x)",
+    "double": "x - n * (real){upper} - n * (real){lower}",
+}
+"""The rest r of x with AVX-512, which rounds a product and a difference once: in float log(2) then needs one part.
+
+Its 24 digits are wrong by 1.9e-9, which adds n times that to the relative error of a result. Of all values e^x is
+wrong by at most 3.9e-7 of itself, by 2.1e-7 for x from -20 to 20 (measured; without AVX-512 1.8e-7 of all).
+"""
+POWERS: Mapping[str, tuple[float, ...]] = {
+    "float": (
+        1.0,
+        0.9999997019767761,
+        0.4999914765357971,
+        0.1666763871908188,
+        0.04189816117286682,
+        0.00829027220606804,
+    ),
+    "double": tuple(1 / factorial(n) for n in range(14)),
+}
+"""Factors of the powers of r. Float: those whose largest relative error is the least (9.2e-8) with e^0 = 1; double:
+those of the series, of which what is left out is below half a unit in the last place.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,13 +339,15 @@ def _function(name: str, kind: Kind) -> str:
             plain = EXTREME.format(name=name, sign=">" if name == "max" else "<")
             return WIDE_EXTREME.format(name=name, plain=plain, **wide) if wide else plain
         case "exp":
-            terms, constants = TERMS[kind.real], CONSTANTS[kind.real]
-            steps = "\n".join(f"    sum = sum * r + (real){1 / factorial(n)!r};" for n in reversed(range(terms)))
+            *factors, first = POWERS[kind.real]
+            constants = CONSTANTS[kind.real]
+            steps = "\n".join(f"    sum = sum * r + (real){factor!r};" for factor in reversed(factors))
             begin, end = EXP_BEGIN.format(**constants), EXP_END.format(**constants)
             if wide:
-                begin = WIDE_EXP_BEGIN.format(plain=begin, **constants, **wide)
+                rest = REST[kind.real].format(**constants, **wide)
+                begin = WIDE_EXP_BEGIN.format(plain=begin, rest=rest, **constants, **wide)
                 end = WIDE_EXP_END.format(plain=end, **wide)
-            return EXP.format(**constants, first=1 / factorial(terms), begin=begin, steps=steps, end=end)
+            return EXP.format(first=first, begin=begin, steps=steps, end=end)
         case _:
             return _by_lanes(name, kind.real)
 
