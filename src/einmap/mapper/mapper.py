@@ -30,7 +30,7 @@ from einmap.mapper.result.outcome import Outcome
 from einmap.mapper.result.result import MapResult, by_added_metric
 from einmap.mapper.result.result_cache import ResultCache, cached
 from einmap.progress import Progress
-from einmap.spec.open_formats import open_formats
+from einmap.spec.open_formats import FormatChoice, open_formats
 from einmap.spec.open_layouts import Choice, open_layouts
 from einmap.spec.spec import Spec
 
@@ -63,17 +63,20 @@ def best_mappings(
     if rewrites and given is not None:
         raise SpecError("a given mapping is for the Einsums as they are written", hint="leave out rewrites, or given")
 
-    def outcome_of(settled: Spec, /, **limits: Any) -> Outcome:
+    def outcome_of(settled: Spec, /, formats: tuple[FormatChoice, ...] = (), **limits: Any) -> Outcome:
         asked = read_options(settled, **{**options, **limits})
-        problem = _checked(Problem(settled, asked, patterns_of(given, settled), fuse))
+        problem = _checked(Problem(settled, asked, patterns_of(given, settled), fuse, formats=formats))
         return cached(lambda: _searched(problem, progress), cache, problem)
 
     def whole(one: Spec, /, **limits: Any) -> Outcome:
         if formats := open_formats(one):
-            from einmap.mapper.compose.left_open.best_formats import best_formats, first_formats
+            from einmap.mapper.compose.left_open.best_formats import best_formats, first_formats, together
 
             first = one.with_formats(first_formats(formats))
-            asked = read_options(_plain(first, open_layouts(first)), **{**options, **limits})
+            layouts = open_layouts(first)
+            asked = read_options(_plain(first, layouts), **{**options, **limits})
+            if not layouts and (found := together(first, formats, outcome_of, limits)) is not None:
+                return found
             return best_formats(one, formats, asked, whole)
         if choices := open_layouts(one):
             from einmap.mapper.compose.left_open.best_layouts import best_layouts

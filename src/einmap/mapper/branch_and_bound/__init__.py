@@ -19,6 +19,8 @@
   real latency.
 - `tied_search`: ties of one Einsum: of the mappings that are equally good by energy or by latency the best by the
   other one.
+- `zeros_parts`: parts of a search with zeros: dataplacements with windows of what stands further out, and formats
+  that are left.
 - `zeros_search`: branch and bound where tensors have zeros: columns of cost are lower bounds, and the model judges
   what is left.
 """

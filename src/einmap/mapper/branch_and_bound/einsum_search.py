@@ -40,7 +40,6 @@ from einmap.mapper.problem.request import Remainder, Request
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.groups import Group
 from einmap.mapper.templates.statistics import Loops, SubspaceTally
-from einmap.mapping.mapping import Mapping
 from einmap.model.batch.einsum_cost import einsum_cost
 from einmap.model.counting.path import path_of
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
@@ -121,9 +120,9 @@ class EinsumSearch:
         paths, tally = [path.with_plans(request, path.plans) for path in self.paths], SubspaceTally()
         return replace(self, request=request, progress=progress, paths=paths, max_work=max_work, tally=tally).run()
 
-    def cost_of(self, mapping: Mapping) -> tuple[float, float]:
-        """Energy and latency of one instance."""
-        path = path_of(mapping, self.einsum, self.arch)
+    def cost_of(self, found: Optimum) -> tuple[float, float]:
+        """Energy and latency of one instance, with the first mapping that was found."""
+        path = path_of(found.mappings[0], self.einsum, self.arch)
         cost = einsum_cost(path, EinsumTraffic(path, self.request.rules), self.arch)
         return float(cost.energy), float(cost.latency)
 

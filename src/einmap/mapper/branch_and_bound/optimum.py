@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.statistics import SubspaceTally
 from einmap.mapping.mapping import Mapping
+from einmap.model.batch.zero_tables import ZeroTables
 from einmap.pareto import nondominated
 
 
@@ -48,7 +49,8 @@ class Optimum:
     `points`: of the lattices; `tally`: what became of the mapspace, None where brute force does not know;
     `cut`: whether the search was stopped (else what it left out had no room, or was not asked for); `without`: what
     brute force could not look at, in words; `ties_broken`: of mappings that are equally good by energy or latency it is
-    the best by the other one (see `tolerances`); `listed`: what tables have bounded, while ties are not broken.
+    the best by the other one (see `tolerances`); `listed`: what tables have bounded, while ties are not broken;
+    `tables`: of each mapping those with the formats that it was found with, where tensors have zeros.
     """
 
     values: list[tuple[float, ...]]
@@ -67,6 +69,7 @@ class Optimum:
     without: tuple[str, ...] = ()
     ties_broken: bool = False
     listed: Listed | None = None
+    tables: list[ZeroTables] = field(default_factory=list)
 
     def with_points(self, points: Sequence[tuple[tuple[float, ...], Mapping]]) -> Optimum:
         """The best of what was found and of other mappings with their objectives."""

@@ -95,7 +95,7 @@ def with_ties_broken(
     breaker = tie_breaker(search.request.goals)
     if breaker is None:
         return found
-    energy, latency = search.cost_of(found.mappings[0])
+    energy, latency = search.cost_of(found)
     limits = tied(energy if breaker == "energy" else latency, found.values[0][0])
     request = replace(search.request, goals=(breaker, *search.request.goals), remainder=Remainder(limits.rows, -1.0))
     bounded = None if listed is None else listed.within(limits.most)
@@ -121,5 +121,6 @@ def _broken(found: Optimum, others: Optimum, limits: Tied) -> Optimum:
         found,
         values=[(others.values[best][1],)],
         mappings=[others.mappings[best]],
+        tables=others.tables[best : best + 1],
         ties_broken=others.complete,
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from heapq import heapify, heappop, heappush
-from itertools import count
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, SearchRun
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.branch_and_bound.path_search import NOTHING, Descent, PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.stalled import offer
+from einmap.mapper.branch_and_bound.zeros_parts import Part, Parting, SeenParts, left_of
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.relaxed_bounds import bounds_of_uses
 from einmap.mapper.cost_bounds.tile_limits import within_limits
-from einmap.mapper.cost_bounds.zeros.looking import Look, Tile, Windows
+from einmap.mapper.cost_bounds.zeros.looking import Look, Tile
 from einmap.mapper.cost_bounds.zeros.path import Zeros, ZerosPath
 from einmap.mapper.cost_bounds.zeros.rates import ZerosPricer
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
@@ -35,31 +36,6 @@ MOST_PRICERS = 500
 """Windows whose coefficients are kept."""
 MOST_REFUSED = 4
 """Mappings of one dataplacement and use of the lanes that the model does not know, after which others are left out."""
-
-
-@dataclass(frozen=True, order=True)
-class Part:
-    """Dataplacements with windows of chances further out that wait for their search, those of the least bound first.
-
-    `numbers`: of the dataplacements, with a row of `bounds` each; `least` of these. `is_known`: whether the bounds are
-    those of these windows.
-    """
-
-    least: tuple[float, ...]
-    order: int
-    windows: Windows = field(compare=False)
-    numbers: list[int] = field(compare=False)
-    bounds: Floats = field(compare=False)
-    is_known: bool = field(compare=False, default=False)
-
-    def only(self, chosen: Callable[[Floats], Bools]) -> Part:
-        """The dataplacements whose bounds are chosen."""
-        rows = np.flatnonzero(chosen(self.bounds))
-        return replace(self, numbers=[self.numbers[i] for i in rows], bounds=self.bounds[rows])
-
-    def from_number(self, first: int) -> Part:
-        """All but the first dataplacements."""
-        return replace(self, numbers=self.numbers[first:], bounds=self.bounds[first:])
 
 
 @dataclass(eq=False)
@@ -77,7 +53,7 @@ class ZerosPathSearch(PathSearch):
     def windowed(self, pricer: ZerosPricer) -> ZerosPathSearch:
         """This search, without dataplacements, where chances further out are in the windows of a pricer."""
         other = self.emptied()
-        other.pricer, other.computed = pricer, {}
+        other.pricer, other.computed, other.zeros = pricer, {}, Zeros(pricer.tables, self.zeros.cost_of)
         with suppress(AttributeError):
             del other.ragged
         other.tables = other.new_tables(self.tables.columns)
@@ -202,19 +178,24 @@ class ZerosPathSearch(PathSearch):
 
 @dataclass
 class ZerosEinsumSearch(EinsumSearch):
-    """The search of one Einsum with zeros. `uncounted`: why the model does not know some mappings."""
+    """The search of one Einsum with zeros.
+
+    `uncounted`: why the model does not know some mappings; `seen`: parts that a search for one objective has bounded.
+    """
 
     uncounted: NotSupportedError | None = None
+    seen: SeenParts = field(default_factory=SeenParts)
 
     def run(self) -> Optimum:
         """Search all paths; ends early with the best so far when the progress token says so."""
         return ZerosRun(self).optimum()
 
-    def cost_of(self, mapping: Mapping) -> tuple[float, float]:
-        """Energy and latency of one instance."""
+    def cost_of(self, found: Optimum) -> tuple[float, float]:
+        """Energy and latency of one instance, with the first mapping that was found."""
         path = self.paths[0]
         assert isinstance(path, ZerosPath)
-        return path.zeros.cost(mapping) or (np.inf, np.inf)
+        cost = path.zeros.cost_of(found.tables[0].sparsity)
+        return cost(found.mappings[0]) or (np.inf, np.inf)
 
 
 class ZerosRun(SearchRun):
@@ -225,7 +206,7 @@ class ZerosRun(SearchRun):
         self.search = search
         self.refused: dict[tuple[int, int], int] = {}
         self.pricers: dict[object, ZerosPricer] = {}
-        self.numbers = count()
+        self.parting = Parting(search.seen)
         self.unknown = np.full(len(self.request.goals), np.inf)
         """Nothing that the model does not know is better than this, as far as it may be better than what was found."""
 
@@ -244,20 +225,14 @@ class ZerosRun(SearchRun):
     def search_lanes(
         self, path: Path, plans: list[ChainTemplate], begun: PathSearch, bounds: Floats, weights: dict[Loops, float]
     ) -> None:
-        """All plans with some lanes; where costs depend on chances further out, window by window of these."""
+        """All plans with some lanes; where costs depend on chances further out or on formats, part by part of these."""
         assert isinstance(path, ZerosPath)
         pricer = path.zeros_pricer
         if pricer.is_exact:
             super().search_lanes(path, plans, begun, bounds, weights)
             return
-        by_looks: dict[tuple[Look | Tile, ...], list[int]] = {}
-        for number, plan in enumerate(plans):
-            by_looks.setdefault(pricer.looks(plan.chains), []).append(number)
         searched: set[int] = set()
-        waiting = [
-            Part(tuple(bounds[numbers].min(axis=0)), next(self.numbers), pricer.whole(looks), numbers, bounds[numbers])
-            for looks, numbers in by_looks.items()
-        ]
+        waiting = self.parting.parts_of(pricer, plans, range(len(plans)), bounds, {})
         heapify(waiting)
         while waiting:
             part = heappop(waiting).only(lambda rows: ~self.ruled_out(rows))
@@ -276,7 +251,13 @@ class ZerosRun(SearchRun):
     ) -> None:  # fmt: skip
         """Some plans with some windows: find their bounds, and put halves on the heap or search them."""
         assert isinstance(begun, ZerosPathSearch)
-        pricer = self.pricer_of(path, part.windows)
+        key = sha256(begun.lanes.bounds.tobytes()).digest(), tuple(part.windows.items()), left_of(part.tables)
+        again = self.parting.seen_before(key, part, plans, self.request.goals, self.ruled_out)
+        if again is not None:
+            for one in again:
+                heappush(waiting, one)
+            return
+        pricer = self.pricer_of(path, part)
         with self.tally.timed("tables"):
             search = begun.windowed(pricer)
             taken = self.take(search, [plans[i] for i in part.numbers])
@@ -295,17 +276,21 @@ class ZerosRun(SearchRun):
             heappush(waiting, part.from_number(taken))
         number_of = {plans[i]: i for i in part.numbers}
         found = [(search.bound(compiled), compiled) for compiled in search.compiled] if filled else []
+        if taken == len(part.numbers) and filled and len(self.request.goals) == 1:
+            self.search.seen.keep(key, self.request.goals[0], {c.plan: float(bound[0]) for bound, c in found})
         found = [(b, c) for b, c in found if np.isfinite(b).all() and not self.ruled_out(b[None, :])[0]]
         if not found:
             search.forget_tables()
             return
         found.sort(key=lambda pair: float(pair[0][0]))
         rows, numbers = np.array([b for b, _ in found]), [number_of[c.plan] for _, c in found]
-        halves, least = pricer.halves(), tuple(rows.min(axis=0))
-        if halves is not None or (not part.is_known and waiting and waiting[0].least < least):
+        parts, least = self.parting.halves(pricer, plans, numbers, rows), tuple(rows.min(axis=0))
+        if parts or (not part.is_known and waiting and waiting[0].least < least):
             search.forget_tables()
-            for windows in halves or (part.windows,):
-                heappush(waiting, Part(least, next(self.numbers), windows, numbers, rows, halves is None))
+            self.search.seen.parted(key, parts, plans)
+            known = Part(least, next(self.parting.numbers), part.windows, numbers, rows, part.tables, is_known=True)
+            for one in parts or [known]:
+                heappush(waiting, one)
             return
         self.archive.widen(max(len(compiled.levels) for _, compiled in found))
         for bound, compiled in found:
@@ -319,13 +304,14 @@ class ZerosRun(SearchRun):
             self.search_plan(search, compiled, bound)
         search.forget_tables()
 
-    def pricer_of(self, path: ZerosPath, windows: Windows) -> ZerosPricer:
-        """Coefficients where chances further out are in some windows."""
-        key = path, tuple(windows.items())
+    def pricer_of(self, path: ZerosPath, part: Part) -> ZerosPricer:
+        """Coefficients where chances further out are in some windows, and some formats are left."""
+        key = path, tuple(part.windows.items()), left_of(part.tables)
         if key not in self.pricers:
             if len(self.pricers) >= MOST_PRICERS:
                 self.pricers.clear()
-            self.pricers[key] = replace(path.zeros_pricer, windows=windows)
+                path.zeros_pricer.forget()
+            self.pricers[key] = path.zeros_pricer.with_windows(part.windows, part.tables)
         return self.pricers[key]
 
     def judge(self, search: PathSearch, compiled: TemplateTables, number: int, walk: Descent) -> None:
@@ -367,7 +353,13 @@ class ZerosRun(SearchRun):
         if self.refused:
             self.unlisted += 1
             self.left.append(self.unknown)
-        return super().result()
+        found = super().result()
+        order = np.lexsort(self.archive.values[: self.archive.n].T[::-1])
+        for i in order:
+            search, _ = self.decoders[int(self.archive.paths[i, 0])]
+            assert isinstance(search, ZerosPathSearch)
+            found.tables.append(search.zeros.tables)
+        return found
 
 
 def least_of(search: PathSearch, walk: Descent, depth: int) -> Floats:

@@ -58,5 +58,5 @@ def _corners(part: EinsumResult, token: Progress) -> tuple[Pair, Pair] | None:
         if not (optima[-1].mappings and optima[-1].complete):
             return None
     product, energy, latency = optima
-    cost = part.search.cost_of(product.mappings[0])
+    cost = part.search.cost_of(product)
     return (energy.values[0][0] / (1 + CORNER), latency.values[0][0] / (1 + CORNER)), cost

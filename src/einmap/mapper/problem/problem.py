@@ -16,6 +16,7 @@ from einmap.mapping.mapping import Mapping as LoopTree
 from einmap.model.timing.overlap import check_overlap
 from einmap.model.timing.ways import has_ways
 from einmap.progress import Progress
+from einmap.spec.open_formats import FormatChoice
 from einmap.spec.shared_inputs import shareable
 from einmap.spec.spec import Spec
 
@@ -43,11 +44,16 @@ class Known:
 NOTHING = Known()
 
 
+class NotTogetherError(Exception):
+    """Formats that are left open cannot be searched together, but one combination after another."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """A workload on an architecture, and what is asked of its mapping.
 
-    `given`: what is given, by Einsum; those not named are free. `fuse`: whether Einsums may share loops.
+    `given`: what is given, by Einsum; those not named are free. `fuse`: whether Einsums may share loops. `formats`:
+    those that are left open, of which `spec` has the first ones.
     """
 
     spec: Spec
@@ -55,10 +61,16 @@ class Problem:
     given: Mapping[str, Pattern] = field(default_factory=dict)
     fuse: bool = True
     known: Known = NOTHING
+    formats: tuple[FormatChoice, ...] = ()
 
     def asking(self, **options: object) -> Problem:
         """The problem with some options changed."""
         return replace(self, options=replace(self.options, **options))  # type: ignore[arg-type]
+
+    @property
+    def choices(self) -> int:
+        """How many combinations of formats are left open."""
+        return math.prod(len(choice.alternatives) for choice in self.formats)
 
     @property
     def given_stage(self) -> GivenStage | None:

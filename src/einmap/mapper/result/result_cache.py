@@ -87,7 +87,11 @@ class Entry:
     def write(self, outcome: Outcome) -> None:
         """Keep an outcome if it is complete."""
         if outcome.is_complete:
-            self.store.write(self.key, _text(self._around(_plain_outcome(outcome))))
+            plain = _plain_outcome(outcome)
+            if self.problem.formats:
+                for kept, point in zip(plain["points"], outcome.points, strict=True):
+                    kept["formats"] = point.formats
+            self.store.write(self.key, _text(self._around(plain)))
 
     def _result(self, entry: Any) -> Outcome | None:
         stored, goals = entry["result"], self.problem.options.goals
@@ -97,6 +101,7 @@ class Entry:
         for point in stored["points"]:
             mapping, copies = _mapping(point["mapping"]), dict(point["copies"])
             spec = self.problem.spec.with_shared_inputs(copies) if copies else self.problem.spec
+            spec = spec.with_formats(point["formats"]) if self.problem.formats else spec
             found = evaluated(spec, mapping, self.problem.options.rules, tuple(copies))
             if _values(found.cost, goals) != point["values"]:
                 return None
@@ -127,6 +132,8 @@ def key_of(code: str, problem: Problem) -> str:
         "given": {name: _plain(pattern.said) for name, pattern in sorted(problem.given.items())},
         "fuse": bool(problem.fuse),
     }
+    if problem.formats:
+        everything["formats"] = [[one.memory, one.tensor, one.alternatives] for one in problem.formats]
     return hashlib.sha256(_text(everything).encode()).hexdigest()
 
 

@@ -31,10 +31,11 @@ from einmap.mapper.result.outcome import Outcome, ended_after, evaluated, narrow
 from einmap.mapper.result.result import Found, MapStats
 from einmap.mapper.templates.statistics import SubspaceTally
 from einmap.mapper.zeros.expected_cost import ExpectedCost, limits_of_blocks
+from einmap.mapper.zeros.open_choices import OpenChoices
 from einmap.mapping.mapping import Mapping as LoopTree
-from einmap.model.batch.zero_tables import ZeroTables
 from einmap.pareto import nondominated
 from einmap.progress import Progress
+from einmap.spec.spec import Spec
 from einmap.visible import listed
 
 FIRST = 20.0
@@ -50,6 +51,7 @@ class _Cascade:
 
     def __post_init__(self) -> None:
         options = self.problem.options
+        self.formats = OpenChoices(self.problem)
         self.einsums = self.problem.spec.workload.einsums
         self.single = len(self.einsums) == 1
         of_parts = tuple(dict.fromkeys(part for goal in options.goals for part in PARTS[goal]))
@@ -62,12 +64,14 @@ class _Cascade:
     def plan(self, einsum: Einsum, token: Progress) -> EinsumSearch:
         """The search of one Einsum, its dataplacements listed."""
         options, arch = self.problem.options, self.problem.spec.archs[einsum.name]
-        sparsity, times = self.problem.spec.sparsity[einsum.name], self.weight(einsum)
+        times = self.weight(einsum)
         request = Request(
             self.goals, options.rules, options.force_memory_hierarchy_order, options.objective_tolerance,
             most_plans=options.most_plans, memory=options.memory, ceiling=options.ceiling,
         )  # fmt: skip
-        zeros = Zeros(ZeroTables(einsum, sparsity), ExpectedCost(einsum, arch, options.rules, sparsity, times))
+        zeros = Zeros(
+            self.formats.tables(einsum), lambda sparsity: ExpectedCost(einsum, arch, options.rules, sparsity, times)
+        )
         search = ZerosEinsumSearch(einsum, arch, request, token, [], times)
         with search.tally.timed("planning"):
             for unit in arch.computes:
@@ -143,7 +147,8 @@ def _searched(problem: Problem, search: EinsumSearch, token: Progress, most: flo
     if not found.mappings and found.cut:
         late = Progress(token.callback).within(FIRST)
         some = replace(search, progress=late, max_work=math.inf, tally=SubspaceTally(), first_only=True).run()
-        found.values, found.mappings, found.work = some.values, some.mappings, found.work + some.work
+        found.values, found.mappings, found.tables = some.values, some.mappings, some.tables
+        found.work += some.work
     return found
 
 
@@ -166,10 +171,10 @@ def why_nothing(name: str, uncounted: EinmapError | None, size: float, *, comple
     )
 
 
-def _evaluated(problem: Problem, mapping: LoopTree) -> Found:
+def _evaluated(problem: Problem, spec: Spec, mapping: LoopTree) -> Found:
     """The mapping of a whole workload with its cost. Raises NoMappingError where the Einsums' do not fit together."""
     try:
-        return evaluated(problem.spec, mapping, problem.options.rules, strict=True)
+        return evaluated(spec, mapping, problem.options.rules, strict=True)
     except (CapacityError, MappingError) as error:
         if len(problem.spec.workload.einsums) == 1:
             raise
@@ -192,7 +197,8 @@ def _outcome(whole: _Cascade, start: float) -> Outcome:
     points = []
     for row in rows:
         chosen = [optimum.mappings[i] for optimum, i in zip(optima, total.chosen[row], strict=True)]
-        points.append(_evaluated(problem, joined(problem.spec, frozenset(), chosen)))
+        spec = whole.formats.spec_of(optimum.tables[i] for optimum, i in zip(optima, total.chosen[row], strict=True))
+        points.append(_evaluated(problem, spec, joined(spec, frozenset(), chosen)))
     left_out: list[str] = []
     for part in parts:
         paths = part.search.paths if part.search is not None else []
@@ -231,4 +237,5 @@ def _outcome(whole: _Cascade, start: float) -> Outcome:
         bound=bound,
         tolerance=options.objective_tolerance,
         ties_broken=all(optimum.ties_broken for optimum in optima),
+        notes=whole.formats.note(ended=ended is not None),
     )

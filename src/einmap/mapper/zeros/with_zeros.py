@@ -23,7 +23,7 @@ from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.mapspace.mapspace import MOST_SUBSPACES, BuildingEffort, Subspace, mapspace_of
 from einmap.mapper.objective.metrics import of_energy_and_latency
 from einmap.mapper.objective.tolerances import ROUNDING
-from einmap.mapper.problem.problem import Budget, Problem
+from einmap.mapper.problem.problem import Budget, NotTogetherError, Problem
 from einmap.mapper.result.outcome import Outcome, ended_after, evaluated, narrowed_by
 from einmap.mapper.result.result import MapStats
 from einmap.mapper.zeros.by_tables import by_tables, why_nothing
@@ -123,7 +123,8 @@ class ZerosSearch(Search):
 def with_zeros(problem: Problem, budget: Budget) -> Outcome:
     """The best mappings of the one Einsum at its expected costs, with a bound where the search is stopped.
 
-    Raises NoMappingError, and NotSupportedError where the model knows no mapping of it.
+    Raises NoMappingError, NotSupportedError where the model knows no mapping of it, and NotTogetherError for open
+    formats whose mappings are tried one by one.
     """
     start = time.perf_counter()
     spec, options = problem.spec, problem.options
@@ -133,6 +134,8 @@ def with_zeros(problem: Problem, budget: Budget) -> Outcome:
         found = by_tables(problem, budget)
         if found is not None:
             return found
+    if problem.formats:
+        raise NotTogetherError
     (einsum,) = spec.workload.einsums
     arch, sparsity = spec.archs[einsum.name], spec.sparsity[einsum.name]
     work = min(budget.work, COMPLETE_LIMIT)

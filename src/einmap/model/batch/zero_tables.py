@@ -18,6 +18,7 @@ from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
 from einmap.sparse.blocks import keeps_blocks, laid_stored, mean_stored, most_stored
 from einmap.sparse.densities import Density, Structured
+from einmap.sparse.formats import Format
 from einmap.sparse.known import Known
 from einmap.sparse.savings import Sparsity
 
@@ -171,7 +172,27 @@ class ZeroTables:
             return inf
         return float(most.values * width + (0 if memory in self.sparsity.own_metadata else most.metadata))
 
-    # formats with blocks, with padding, or with dense tiles
+    # formats
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a format is one of several."""
+        return False
+
+    def formats_of(self, memory: str, tensor: str) -> tuple[Format, ...]:
+        """Formats in which a memory may store a tensor."""
+        found = self.sparsity.formats.get((memory, tensor))
+        return () if found is None else (found,)
+
+    def mark(self, memory: str, tensor: str) -> tuple[int, ...]:  # noqa: ARG002
+        """Key by which formats of a memory are told apart, beside the names."""
+        return ()
+
+    def kept(self, memory: str, tensor: str) -> float:
+        """Values stored for each position: the nonzeros, at least, or all."""
+        return self.sparsity.densities[tensor].part if self.sparsity.compresses(memory, tensor) else 1.0
+
+    # with blocks, with padding, or with dense tiles
 
     def is_parted(self, memory: str, tensor: str) -> bool:
         """Whether what a memory moves of a tensor depends on the tile that it holds."""
@@ -209,10 +230,8 @@ class ZeroTables:
 
     def least_moved(self, memory: str, tensor: str, size: Sequence[Ints]) -> Moved:
         """Values and metadata of boxes of these lengths, wherever they lie: nonzeros at least."""
-        density = self.sparsity.densities[tensor]
-        least = density.part if self.sparsity.compresses(memory, tensor) else 1.0
-        most = float(prod(density.shape)) / np.prod(size, axis=0, dtype=np.float64)
-        return Moved(np.full(most.shape, least), most, np.zeros(most.shape))
+        most = float(prod(self.sparsity.densities[tensor].shape)) / np.prod(size, axis=0, dtype=np.float64)
+        return Moved(np.full(most.shape, self.kept(memory, tensor)), most, np.zeros(most.shape))
 
     def _moved(self, memory: str, tensor: str, size: list[Ints], tile: list[Ints]) -> tuple[Floats, Floats, Floats]:
         """`moved` of rows of boxes and tiles."""

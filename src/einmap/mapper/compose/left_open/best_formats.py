@@ -1,20 +1,21 @@
 """Formats of sparse tensors that are left open: which one is best in each memory, with the mapping that is best for it.
 
-Each combination is searched by itself, with an even part of the time that is left; the best mapping of all is the
-result. What fits with one format may not fit with another one.
+One search covers all combinations where it can (`together`): parts of them have a bound in common, and what was found
+with one rules out others. Else each combination is searched by itself, with an even part of the time that is left; the
+best mapping of all is the result. What fits with one format may not fit with another one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any
 
 from einmap.errors import NoMappingError, SpecError
 from einmap.mapper.problem.options import Options
-from einmap.mapper.problem.problem import Budget
+from einmap.mapper.problem.problem import Budget, NotTogetherError
 from einmap.mapper.result.outcome import Outcome, united
 from einmap.spec.open_formats import FormatChoice
 from einmap.spec.spec import Spec
@@ -62,6 +63,25 @@ def best_formats(
         ties_broken=best.ties_broken and not missed,
         notes=(*best.notes, _note(count, missed, len(failed))),
     )
+
+
+def together(
+    first: Spec, choices: Sequence[FormatChoice], search: Callable[..., Outcome], limits: Mapping[str, Any]
+) -> Outcome | None:
+    """The best over all formats in one search, in which they share what was found and bounds; None where none can.
+
+    `first`: the specification with the first ones; `search`: also takes `formats`. Tensors that several Einsums use
+    have one format, so that each combination of these is searched by itself. Raises NoMappingError.
+    """
+    if any(sum(c.tensor in einsum.tensors for einsum in first.workload.einsums) > 1 for c in choices):
+        return None
+    count = _checked_count(first, choices)
+    try:
+        return search(first, formats=tuple(choices), **limits)
+    except NotTogetherError:
+        return None
+    except NoMappingError as error:
+        raise _nothing([error], count) from None
 
 
 def first_formats(choices: Sequence[FormatChoice]) -> dict[str, dict[str, Any]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -15,6 +15,7 @@ from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.model.batch.zero_tables import ZeroTables
 from einmap.numbers import divisors
 from einmap.sparse.densities import Even, Structured
+from einmap.sparse.formats import Format
 from einmap.sparse.savings import SKIPPED
 
 
@@ -157,9 +158,14 @@ class LookingPricer(Pricer):
         """Whether costs are those of the model, for the lanes that it knows."""
         return self.may_be_exact and self.windows_are_exact
 
-    @cached_property
+    @property
     def may_be_exact(self) -> bool:
         """Whether costs are those of the model where the windows are exact."""
+        return self._may_be_exact and not self.tables.is_open
+
+    @cached_property
+    def _may_be_exact(self) -> bool:
+        """Whether costs are those of the model where the windows are exact, once formats are chosen."""
         sparsity, memories = self.tables.sparsity, [i for i, x in enumerate(self.leaves) if isinstance(x, Memory)]
         if sparsity.takes_slowest or not self._blocks_are_whole() or not self._parts_are_known():
             return False
@@ -189,7 +195,7 @@ class LookingPricer(Pricer):
     def _parts_are_known(self) -> bool:
         """Whether what passes of tiles with blocks or padding is known where the tiles are."""
         tolls = any(isinstance(leaf, Toll) for leaf in self.leaves)
-        for (memory, tensor), fmt in self.tables.sparsity.formats.items():
+        for memory, tensor, fmt in self._formats():
             if not fmt.is_plain and (self.windows is None or not self.tables.has_plain_indices(tensor)):
                 return False
             if fmt.is_padded and tolls:
@@ -198,6 +204,12 @@ class LookingPricer(Pricer):
             if not fmt.is_plain and not self.lists_tiles(memory, tensor):
                 return False
         return True
+
+    def _formats(self) -> Iterator[tuple[str, str, Format]]:
+        """All formats in which a memory may store a tensor."""
+        for memory, tensor in self.tables.sparsity.formats:
+            for fmt in self.tables.formats_of(memory, tensor):
+                yield memory, tensor, fmt
 
     def lists_tiles(self, memory: str, tensor: str) -> bool:  # noqa: ARG002
         """Whether tiles that a memory may hold are listed with all parts of them."""
@@ -222,11 +234,11 @@ class LookingPricer(Pricer):
     def may_prune(self) -> bool:
         """Whether a smaller tile with as many fills, and a larger visit with fewer, never cost more."""
         sparsity = self.tables.sparsity
-        for (_, tensor), fmt in sparsity.formats.items():
+        for _, tensor, fmt in self._formats():
             # else metadata of each value depends on the tile
             if len(fmt.levels) != 1 or fmt.levels[0].kind == "UOP" or isinstance(sparsity.densities[tensor], Even):
                 return False
-        return self.is_exact and not any(sparsity.energies.values())
+        return self._may_be_exact and self.windows_are_exact and not any(sparsity.energies.values())
 
     def known(self, table: LaneTable, chains: Mapping[str, Chain]) -> Bools:
         """Uses of the lanes in which those that share a tile are told apart by zeros as the model can."""

@@ -20,17 +20,23 @@ from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.groups import Group
 from einmap.mapping.mapping import Mapping
 from einmap.model.batch.zero_tables import ZeroTables
+from einmap.sparse.savings import Sparsity
 
 
 @dataclass(frozen=True, eq=False)
 class Zeros:
-    """Zeros of an Einsum's tensors, and `cost`, what the model says of a mapping: J and s of one instance.
-
-    `cost` gives None where tiles do not fit, and raises NotSupportedError for mappings that the model does not know.
-    """
+    """Zeros of an Einsum's tensors, and `cost_of`, what the model says of a mapping with them."""
 
     tables: ZeroTables
-    cost: Callable[[Mapping], tuple[float, float] | None]
+    cost_of: Callable[[Sparsity], Callable[[Mapping], tuple[float, float] | None]]
+
+    @cached_property
+    def cost(self) -> Callable[[Mapping], tuple[float, float] | None]:
+        """J and s of one instance of a mapping.
+
+        It gives None where tiles do not fit, and raises NotSupportedError for mappings that the model does not know.
+        """
+        return self.cost_of(self.tables.sparsity)
 
 
 @dataclass(eq=False)

@@ -13,8 +13,8 @@ bounds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -28,10 +28,11 @@ from einmap.mapper.cost_bounds.coefficients import Chain
 from einmap.mapper.cost_bounds.rates.affine import Affine
 from einmap.mapper.cost_bounds.rates.exchange_costs import ExchangeCosts, Part, each_part, stations_of
 from einmap.mapper.cost_bounds.rates.unit_fills import Fills
+from einmap.mapper.cost_bounds.zeros.looking import Windows
 from einmap.mapper.cost_bounds.zeros.windows import WindowedPricer
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.latency_forms import compute_seconds
-from einmap.model.batch.zero_tables import SURE, Chance
+from einmap.model.batch.zero_tables import SURE, Chance, ZeroTables
 from einmap.model.counting.path import Station
 from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
 
@@ -62,6 +63,50 @@ class ZerosPricer(WindowedPricer):
     """Least coefficients with zeros."""
 
     _weights: dict[tuple[str, Chain], Floats] = field(init=False, default_factory=dict)
+
+    # what pricers with other windows and formats have in common
+
+    def with_windows(self, windows: Windows, tables: ZeroTables) -> ZerosPricer:
+        """This pricer with other windows and formats; what does not depend on these is known to both."""
+        other = replace(self, windows=windows, tables=tables)
+        other._known = self._known
+        return other
+
+    def forget(self) -> None:
+        """Forget what pricers have in common."""
+        self._known.clear()
+
+    def _once[T](self, table: LaneTable, key: tuple[object, ...], find: Callable[[LaneTable], T]) -> T:
+        """Values for each use of the lanes, kept for all pricers for which they are the same."""
+        return super()._once(table, (*key, self._on_what(key)), find)
+
+    def _on_what(self, key: tuple[object, ...]) -> tuple[object, ...]:
+        """The windows and formats on which something depends."""
+        match key:
+            case ("exchange" | "node" | "innermost", str(tensor), *_):
+                return self._of_tensor(tensor)
+            case ("operations", *_):
+                return self._all_windows
+            case (str(), *_):
+                return ()
+            case _:
+                return *self._all_windows, *(self._of_tensor(access.tensor) for access in self.einsum.accesses)
+
+    @cached_property
+    def _all_windows(self) -> tuple[object, ...]:
+        return (None,) if self.windows is None else tuple(self.windows.items())
+
+    def _of_tensor(self, tensor: str) -> tuple[object, ...]:
+        if tensor not in self._on_tensors:
+            windows = [one for one in (self.windows or {}).items() if one[0].tensor == tensor]
+            memories = [leaf.name for leaf in self.leaves if isinstance(leaf, Memory)]
+            marks = [self.tables.mark(name, tensor) for name in memories]
+            self._on_tensors[tensor] = self.kinds, self.windows is None, *windows, *marks
+        return self._on_tensors[tensor]
+
+    @cached_property
+    def _on_tensors(self) -> dict[str, tuple[object, ...]]:
+        return {}
 
     # chances at all points
 
@@ -96,7 +141,7 @@ class ZerosPricer(WindowedPricer):
         if what.metadata >= 0 and self.is_parted(what.metadata, tensor) and not self.tables.sparsity.shares_metadata:
             value = value * self.stored(tensor, exchange, what.metadata).metadata
         elif what.metadata >= 0:
-            key = "metadata", tensor, exchange[0], exchange[-1], what.metadata
+            key = "metadata", tensor, exchange[0], exchange[-1], what.metadata, self._mark(what.metadata, tensor)
             if key not in self.remembered:
                 self.remembered[key] = self.metadata(tensor, exchange, what.metadata, self.shapes)
             value = value * self.remembered[key]
@@ -155,6 +200,9 @@ class ZerosPricer(WindowedPricer):
         """Whether the chances of an exchange depend on the point of its node."""
         own, outer = self.leaders(tensor, exchange[0])
         return bool(own or (outer and self.windows is None))
+
+    def _mark(self, level: int, tensor: str) -> tuple[int, ...]:
+        return self.tables.mark(self.leaves[level].name, tensor)
 
     def is_parted(self, level: int, tensor: str) -> bool:
         """Whether a memory stores a tensor with blocks, padding or dense tiles."""
@@ -218,8 +266,9 @@ class ZerosPricer(WindowedPricer):
         if not isinstance(unit, Memory):
             form = exchange.child if moved.name == "up" else exchange.parent
         stored = form.level if self.is_parted(form.level, tensor) else -1
-        kept = sparsity.densities[tensor].part if sparsity.compresses(form.component.name, tensor) else 1.0
-        kept = kept if stored < 0 else 1.0
+        kept = 1.0
+        if stored < 0 and (form.component.name, tensor) in sparsity.formats:
+            kept = self.tables.kept(form.component.name, tensor)
         per_value = float(done.read if action == "read" else done.write)
         full = unit.action(action).energy
         gated, skip = (sparsity.energies.get((unit.name, f"{state}_{action}"), 0.0) for state in ("gated", "skipped"))
@@ -260,11 +309,11 @@ class ZerosPricer(WindowedPricer):
 
     def _most_metadata(self, tensor: str, exchange: Chain, level: int) -> float:
         """Bits of metadata for each value that a memory reads or writes in an exchange, at most on average."""
-        if not self.is_parted(level, tensor):
+        formats = self.tables.formats_of(self.leaves[level].name, tensor)
+        if len(formats) == 1 and formats[0].is_plain:
             return float(np.max(self.metadata(tensor, exchange, level, self.shapes)))
         # offsets are one more than positions, and boxes of a tile have no more than its positions together
-        fmt = self.tables.sparsity.formats[self.leaves[level].name, tensor]
-        return 2.0 * sum(one.bits for one in fmt.levels)
+        return 2.0 * max(sum(one.bits for one in fmt.levels) for fmt in formats)
 
     def operations(self, table: LaneTable, inside: int) -> Floats:
         """Least costs of the operations alone, whatever saves their inputs."""
@@ -277,13 +326,18 @@ class ZerosPricer(WindowedPricer):
             for access, exchange in zip(self.einsum.accesses, exchanges, strict=True)
             if not access.output
         ]
-        total = self._operations(table, max(exchange[0] for exchange in exchanges), inputs, alone=False)
+        inside = max(exchange[0] for exchange in exchanges)
+        key = "operations", inside, *inputs
+        total = self._once(table, key, lambda t: self._operations(t, inside, inputs, alone=False)).copy()
         for access, exchange in zip(self.einsum.accesses, exchanges, strict=True):
             total += self.innermost(table, access, exchange)
         return total
 
     def innermost(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         """Costs of what the compute exchanges of a tensor with its innermost memory: in tiles of one value."""
+        return self._once(table, ("innermost", access.tensor, exchange), lambda t: self._innermost(t, access, exchange))
+
+    def _innermost(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         costs = self.exchange_costs(table, access, exchange)
         weights = self.weights(access.tensor, exchange)[:, 0]
         each = costs.lines.reshape(len(table), len(weights), self.columns.n)

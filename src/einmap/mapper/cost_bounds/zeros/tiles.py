@@ -91,7 +91,7 @@ class TilesPricer(LookingPricer):
 
     def tiles(self, memory: str, tensor: str) -> Tiles:
         """Shapes of a tensor's tile; those of which a memory stores least for each position come first."""
-        key = "tiles", memory, tensor
+        key = "tiles", memory, tensor, self.tables.mark(memory, tensor)
         if key not in self.remembered:
             rows = np.stack(self.extents_at_points(tensor), axis=1)
             shapes, of_point = np.unique(rows, axis=0, return_inverse=True)
@@ -106,7 +106,7 @@ class TilesPricer(LookingPricer):
 
     def parts(self, memory: str, tensor: str) -> Parts | None:
         """Values and metadata of parts of tiles; None where these are too many."""
-        key = "parts", memory, tensor
+        key = "parts", memory, tensor, self.tables.mark(memory, tensor)
         if key not in self.remembered:
             self.remembered[key] = self._parts(memory, tensor)
         found: Parts | None = self.remembered[key]
@@ -145,7 +145,8 @@ class TilesPricer(LookingPricer):
 
     def stored(self, tensor: str, exchange: Chain, level: int) -> Moved:
         """Values and metadata for each position that an exchange moves, as a memory stores them, at each point."""
-        key = "stored", tensor, level, exchange[0], exchange[-1], self._window(tensor, exchange, level)
+        mark = self.tables.mark(self.leaves[level].name, tensor)
+        key = "stored", tensor, level, exchange[0], exchange[-1], self._window(tensor, exchange, level), mark
         if key not in self.remembered:
             self.remembered[key] = self._stored(tensor, exchange, level)
         found: Moved = self.remembered[key]
@@ -178,7 +179,7 @@ class TilesPricer(LookingPricer):
         parts = self.parts(self.leaves[tile.parent].name, tile.tensor)
         if end - first <= 1 or parts is None:
             return 1.0
-        key = "spread", tile, first, end
+        key = "spread", tile, first, end, self.tables.mark(self.leaves[tile.parent].name, tile.tensor)
         if key not in self.remembered:
             self.remembered[key] = parts.within(first, end)[1]
         found: float = self.remembered[key]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from einmap.arch.component import Memory
 from einmap.arrays import Bools, Floats, Ints
 from einmap.mapper.cost_bounds.zeros.looking import Look, Tile, Windows
 from einmap.mapper.cost_bounds.zeros.tiles import TilesPricer
@@ -104,6 +105,17 @@ class WindowedPricer(TilesPricer):
                 top = self.top_of(look)
                 windows[look] = (top, top + 1) if look.whole else (0, len(self.tiles_of(look)))
         return windows
+
+    @property
+    def greatest_spread(self) -> float:
+        """The greatest spread of a place whose window can be parted; 0 where none can."""
+        assert self.windows is not None
+        return max((self.spread(look) for look, (first, end) in self.windows.items() if end - first > 1), default=0.0)
+
+    def width(self, place: tuple[str, str]) -> float:
+        """Bits of a value of a tensor in a memory of this path; 1 in others."""
+        memories = (leaf for leaf in self.leaves if isinstance(leaf, Memory) and leaf.name == place[0])
+        return next((float(memory.bits[place[1]]) for memory in memories), 1.0)
 
     def halves(self) -> tuple[Windows, Windows] | None:
         """The windows in two parts, at the place of which least is known; None where that would say no more."""
