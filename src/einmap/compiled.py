@@ -2,7 +2,8 @@
 
 Most of the time that a kernel takes to compile goes into types, not into machine code: it grows with the operations of
 its text, and with each function of NumPy for each type of its arguments. So a kernel has each piece of code once, is
-written in loops over numbers, and lets the caller make arrays where it can.
+written in loops over numbers, and lets the caller make arrays where it can. There are no closures, no exceptions and no
+array expressions in it: see `compiling`.
 """
 
 # Kept machine code has these functions in it, and is told by the files that call them: who changes one touches those.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -18,8 +20,17 @@ import numpy as np
 from numba import njit
 from numba.core.caching import FunctionCache
 from numba.core.runtime import rtsys
+from numba.core.types.misc import unliteral
 
-_compiled = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True)
+# `_nrt`: who uses an array is counted; not left to what calls the function
+_rules: dict[str, Any] = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": True}
+_of_others = _rules | {"no_cpython_wrapper": True}
+with suppress(ImportError, AttributeError):  # where Numba is arranged otherwise: its own steps, which take longer
+    from einmap.compiling import Part, Whole
+
+    _rules["pipeline_class"], _of_others["pipeline_class"] = Whole, Part
+
+_compiled = njit(cache=True, **_rules)
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -44,8 +55,25 @@ def _load(kept: Any, signature: Any, context: Any) -> Any:
     return FunctionCache.load_overload(kept, signature, context) if found is None else found
 
 
-inner = njit(cache=True, nogil=True, error_model="numpy", no_cfunc_wrapper=True, no_cpython_wrapper=True)
-"""For what other kernels alone call: takes less time to compile."""
+def maker(function: Callable[..., Any]) -> Any:
+    """A function that other kernels alone call, and that makes or gives arrays."""
+    return _of_kinds(njit(**_of_others)(function))
+
+
+def inner(function: Callable[..., Any]) -> Any:
+    """A function that other kernels alone call, and that gives numbers.
+
+    It does not count who uses its arrays, and so compiles faster.
+    """
+    return _of_kinds(njit(**_of_others | {"_nrt": False})(function))
+
+
+def _of_kinds(function: Any) -> Any:
+    """The function compiled once for each kind of arguments, not anew for each number that is written at a call."""
+    of_numbers = getattr(function, "get_call_template", None)  # none where Numba is switched off
+    if of_numbers is not None:
+        function.get_call_template = lambda args, kws: of_numbers(tuple(map(unliteral, args)), kws)
+    return function
 
 
 def load_compiler() -> None:
@@ -67,7 +95,7 @@ RUN = 16
 """So many keys are sorted by insertion."""
 
 
-@inner
+@maker
 def stable_order(keys: Any, n: int) -> Any:
     """Numbers of the first `n` keys in rising order, those of equal keys as they come: int64 (n,).
 

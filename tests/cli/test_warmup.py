@@ -11,7 +11,9 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
+from numba import njit
 from numba.core.caching import FunctionCache
+from numba.core.errors import TypingError
 
 import einmap
 from einmap import compiled
@@ -187,6 +189,27 @@ def test_where_machine_code_cannot_be_read_alone_it_is_read_as_numba_does(monkey
     for kept in (Mock(_load_overload=Mock(return_value=None)), Mock(_load_overload=Mock(side_effect=AttributeError))):
         assert compiled._load(kept, "signature", keep_least.targetctx) == "found"
         whole.assert_called_with(kept, "signature", keep_least.targetctx)
+
+
+def test_functions_that_would_lose_count_of_arrays_do_not_compile():
+    gives = compiled.inner(lambda values: values[:1])
+    makes = compiled.maker(lambda values: np.zeros(len(values)))
+    takes = compiled.inner(lambda values: len(makes(values)))
+    for function in (gives, takes):
+        with pytest.raises(TypingError, match="makes or gives arrays: decorate it with `maker`"):
+            njit(**compiled._rules)(lambda values, called=function: called(values))(np.ones(3))
+    whole = njit(**compiled._rules)(lambda values: len(makes(values)))
+    assert whole(np.ones(3)) == 3
+
+
+def test_functions_that_kernels_call_have_no_machine_code_of_their_own():
+    inside = compiled.inner(lambda values, i: values[i] + 1)
+    between = compiled.inner(lambda values, i: inside(values, i) * 2)
+    whole = njit(**compiled._rules)(lambda values: between(values, 1) + inside(values, 0))
+    assert whole(np.array([1.0, 4.0])) == 12
+    for function in (inside, between):
+        (made,) = function.overloads.values()
+        assert made.library.get_pointer_to_function(made.fndesc.llvm_func_name) == 0
 
 
 def test_keys_are_ordered_as_numpy_orders_them():

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from einmap.compiled import inner, kernel, stable_order
+from einmap.compiled import inner, kernel, maker, stable_order
 from einmap.mapper.objective.objective_kernels import beaten, exceeds_cutoff, objectives
 
 NO_ROOM = -1
@@ -17,7 +17,7 @@ COUNTED = 16
 """Rows are counted rather than sorted where there are at most so many times as many places for groups."""
 
 
-@inner
+@maker
 def grouped(points: Any, layout: Any, mask: Any) -> tuple[Any, Any, Any]:
     """Rows of a table by where they are beside the axes of `mask`: (rows in this order, start of each group, place).
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from einmap.arrays import Floats, Ints
-from einmap.compiled import inner
+from einmap.compiled import inner, maker
 from einmap.mapper.fusion.paths.kernel_records import ChainBits, Needs, PackedChains, RowTable, SharedBits, Space
 
 
@@ -26,7 +26,7 @@ def copy_blocks(source: Any, begin: int, end: int, target: Any, at: int) -> None
         copy_rows(source[row], 0, source.shape[1], target[at + row - begin], 0)
 
 
-@inner
+@maker
 def shared_bits(chains: PackedChains, option: int, passing: Floats) -> Any:
     """The bits of shared tensors at an option; `passing`: (memories) those of tensors that pass by."""
     m, f, begin = chains.used.shape[1], chains.fused[option], chains.first_shared[option]
@@ -86,7 +86,7 @@ MIXED = -7046029254386353131
 """Odd factor of hash values."""
 
 
-@inner
+@maker
 def row_table(room: int, width: int) -> Any:
     """An empty table with some room, which is a power of two."""
     return RowTable(np.empty((room, width), np.int64), np.full(2 * room, -1), np.zeros(1, np.int64))
@@ -126,7 +126,7 @@ def number_of(table: RowTable, row: Ints) -> int:
     return number
 
 
-@inner
+@maker
 def grown(table: RowTable, more: int) -> Any:
     """The table with room for so many more rows."""
     n, room = table.size[0], len(table.rows)
@@ -143,7 +143,7 @@ def grown(table: RowTable, more: int) -> Any:
     return larger
 
 
-@inner
+@maker
 def longer(values: Ints, n: int, more: int) -> Any:
     """The first `n` of some numbers with room for so many more."""
     if n + more <= len(values):

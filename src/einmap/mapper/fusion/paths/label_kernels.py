@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from einmap.arrays import Floats, Ints
-from einmap.compiled import inner, kernel
+from einmap.compiled import inner, kernel, maker
 from einmap.mapper.fusion.paths.inner_kernels import copy_blocks, copy_rows, fits_beside, shared_bits
 from einmap.mapper.fusion.paths.kernel_records import (
     ABSENT,
@@ -102,7 +102,7 @@ def joined(
     return _by_boundary_state(buffer)
 
 
-@inner
+@maker
 def _with_room(so_far: Labels, room: int, worth: Floats) -> Any:
     """The buffer that begins with some labels and has room for so many in all."""
     n, c, (m, widest) = len(so_far.costs), so_far.costs.shape[1], so_far.stay.shape[1:]
@@ -133,7 +133,7 @@ def _weigh(buffer: _LabelBuffer, row: int, worth: Floats) -> None:
         buffer.sums[row, way] = total
 
 
-@inner
+@maker
 def _by_boundary_state(buffer: _LabelBuffer) -> Any:
     """The labels that are left, boundary state by boundary state."""
     newest, older = buffer.newest, buffer.older

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from einmap.arrays import Floats, Ints
-from einmap.compiled import inner, kernel
+from einmap.compiled import inner, kernel, maker
 from einmap.mapper.fusion.paths.inner_kernels import copy_blocks, copy_rows, fits_between, shared_bits
 from einmap.mapper.fusion.paths.kernel_records import PLAIN, ChainBits, Needs, PackedChains, PackedStages, Space
 
@@ -26,7 +26,7 @@ class _Place(NamedTuple):
     needs: int
 
 
-@inner
+@maker
 def least_needs(stages: PackedStages, chains: PackedChains, widest: int) -> Any:
     """Least needs of a stage behind each boundary state before it, as `Needs`. See least_paths.
 
@@ -125,7 +125,7 @@ def least_paths(order: Ints, at: Ints, stages: PackedStages, chains: PackedChain
     return _backward(order, at, stages, len(chains.kind), of_edges, first_of, forward)
 
 
-@inner
+@maker
 def _backward(
     order: Ints, at: Ints, stages: PackedStages, n_options: int, of_edges: Floats, first_of: Ints, forward: Floats
 ) -> Any:
@@ -157,7 +157,7 @@ def _backward(
     return backward, rests, through
 
 
-@inner
+@maker
 def costs_of_edges(
     place: _Place, of_edges: Floats, forward: Floats, space: Space, needs: Needs, stages: PackedStages,
     chains: PackedChains, capacity: Floats,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from einmap.arrays import Ints
-from einmap.compiled import inner, kernel, place_in
+from einmap.compiled import inner, kernel, maker, place_in
 from einmap.mapper.fusion.paths.inner_kernels import grown, longer, number_of, row_table
 from einmap.mapper.fusion.paths.kernel_records import (
     ABSENT,
@@ -202,7 +202,7 @@ def tell(target: Ints, n: int, lives: RowTable, parts: Parts, ahead: Ahead, row:
     target[n + 1], target[n + 2], target[n + 3] = 0, 1, 1
 
 
-@inner
+@maker
 def groups_of(before: Ints, layout: Layout, lives: RowTable, parts: Parts, group: Ints) -> Any:
     """Boundary states that are alike in what the Einsum uses, as `RowTable`; `group` gets the group of each.
 
@@ -229,7 +229,7 @@ def groups_of(before: Ints, layout: Layout, lives: RowTable, parts: Parts, group
     return groups
 
 
-@inner
+@maker
 def in_turn(options: Ints, absent_last: bool) -> Any:
     """Numbers of options in the order in which they are tried: those that stand for what is not listed come first.
 
