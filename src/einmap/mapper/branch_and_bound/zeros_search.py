@@ -13,6 +13,7 @@ import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints
 from einmap.errors import NotSupportedError
+from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import mapping_of
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, SearchRun
 from einmap.mapper.branch_and_bound.optimum import Optimum
@@ -34,6 +35,10 @@ from einmap.mapping.mapping import Mapping
 
 MOST_PRICERS = 500
 """Windows whose coefficients are kept."""
+FEW_CHOICES = 100_000
+"""Choices between two mappings that are looked at before anything is proven, about 2 ms."""
+FEW_MAPPINGS = 8
+"""Mappings of a part that are looked at before anything is proven."""
 MOST_REFUSED = 4
 """Mappings of one dataplacement and use of the lanes that the model does not know, after which others are left out."""
 
@@ -285,6 +290,8 @@ class ZerosRun(SearchRun):
         found.sort(key=lambda pair: float(pair[0][0]))
         rows, numbers = np.array([b for b, _ in found]), [number_of[c.plan] for _, c in found]
         parts, least = self.parting.halves(pricer, plans, numbers, rows), tuple(rows.min(axis=0))
+        if parts and (self.first_only or self.progress.deadline is not None):
+            self.dive(search, found)
         if parts or (not part.is_known and waiting and waiting[0].least < least):
             search.forget_tables()
             self.search.seen.parted(key, parts, plans)
@@ -303,6 +310,28 @@ class ZerosRun(SearchRun):
             searched.add(number_of[compiled.plan])
             self.search_plan(search, compiled, bound)
         search.forget_tables()
+
+    def dive(self, search: PathSearch, found: Sequence[tuple[Floats, TemplateTables]]) -> None:
+        """Some mappings of the plan of the least bound, or any of the others, so that a search that is stopped has one.
+
+        Bounds of large parts lead to good ones without proving anything.
+        """
+        self.archive.widen(max(len(compiled.levels) for _, compiled in found))
+        for _, compiled in found:
+            walk, number = search.start(compiled), len(self.decoders)
+            self.decoders.append((search, compiled))
+            for _ in range(FEW_MAPPINGS if walk is not None else 0):
+                assert walk is not None
+                before = walk.work
+                ended = search.step(compiled, number, walk, self.archive, self.slack, FEW_CHOICES)
+                self.work += walk.work - before
+                if ended != kernels.LEAF:
+                    break
+                self.judge(search, compiled, number, walk)
+            if not (self.archive.paths[: self.archive.n, 0] == number).any():
+                self.decoders.pop()
+            if self.archive.n or self.stopped:
+                return
 
     def pricer_of(self, path: ZerosPath, part: Part) -> ZerosPricer:
         """Coefficients where chances further out are in some windows, and some formats are left."""

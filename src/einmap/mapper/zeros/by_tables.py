@@ -38,7 +38,7 @@ from einmap.progress import Progress
 from einmap.spec.spec import Spec
 from einmap.visible import listed
 
-FIRST = 20.0
+FIRST = 5.0
 """Seconds for a first mapping where time or evaluations are over before there is one."""
 
 
