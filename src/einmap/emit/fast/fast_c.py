@@ -17,6 +17,7 @@ from einmap.emit.fast.nest import BYTES, Nest
 from einmap.emit.fast.print_cascade import cascade_buffer_lines, cascade_lines, function_of_cascade_lines
 from einmap.emit.fast.print_nest import buffer_lines, nest_lines
 from einmap.emit.fast.print_tile import loops, pack_lines, register_lines, tile_lines
+from einmap.emit.fast.turn import macro_lines, turned_along
 from einmap.emit.fast.vector_maths import Kind
 from einmap.emit.printers.c_runtime import FUNCTIONS
 from einmap.emit.printers.text import comment_safe, indented, map_text
@@ -78,7 +79,7 @@ def text_of(nest: Nest | Cascade) -> str:
     lines += [f"typedef real loose __attribute__((vector_size({size}), aligned({width}), may_alias));"]
     if has_maps:
         lines += [f"typedef {'int' if width == 4 else 'long long'} ints __attribute__((vector_size({size})));"]
-    lines += register_lines(size)
+    lines += [*register_lines(size), *turning_lines(nest)]
     buffers = cascade_buffer_lines(nest) if isinstance(nest, Cascade) else buffer_lines(nest)
     lines += ["", "/* Tiles. */" if isinstance(nest, Cascade) else "/* Packed tiles. */", *buffers, ""]
     lines += ["static inline long smaller(long a, long b)", "{", "    return a < b ? a : b;", "}", ""]
@@ -91,6 +92,12 @@ def text_of(nest: Nest | Cascade) -> str:
         lines += [*tile_lines(nest), "", *nest_lines(nest)]
     check = check_lines(nest) if isinstance(nest, Cascade) else _main(nest)
     return "\n".join([*lines, "", "#ifndef NO_MAIN", *check, "#endif", ""])
+
+
+def turning_lines(nest: Nest | Cascade) -> list[str]:
+    """The macro `turns` where packing turns squares of values; else nothing."""
+    nests = nest.nests.values() if isinstance(nest, Cascade) else (nest,)
+    return list(macro_lines()) if any(turned_along(n, p) for n in nests for p in n.packed.values()) else []
 
 
 def _main(nest: Nest) -> Iterator[str]:

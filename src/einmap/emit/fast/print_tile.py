@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from einmap.emit.fast.layout import distance_times, times
 from einmap.emit.fast.narrow import widened
 from einmap.emit.fast.nest import Nest, Packed
+from einmap.emit.fast.turn import square_lines, turn_lines, turned_along
 from einmap.emit.fast.vector_maths import map_lines
 from einmap.emit.printers.text import INDENT, comment_safe, indented
 
@@ -204,6 +205,8 @@ def pack_lines(nest: Nest, packed: Packed) -> Iterator[str]:
     """
     tensor, layout = packed.tensor, packed.layout
     name = nest.names[tensor]
+    if turned_along(nest, packed):
+        yield from (*turn_lines(nest, packed), "")
     scaled = f", times {nest.scale!r}" if nest.scaled == tensor else ""
     yield f"/* Packs {comment_safe(tensor)}{scaled}: {comment_safe(str(layout))}. */"
     ends = [f"const long {nest.names[v]}_{end}" for v, _, _ in packed.bounds for end in ("first", "last")]
@@ -266,6 +269,15 @@ def _line_loops(
         *indented([f"for (long {f} = 0; {f} < n_{f}; {f}++)", f"{INDENT}{move}"]),
     ]
     yield f"const long n_{f} = {counts[fast]};"
+    if (along := turned_along(nest, packed)) and lines.pop():
+        v = nest.names[along]
+        yield f"const long n_{v} = {counts[along]};"
+        body = [
+            f"if (n_{f} == {size}) {{",
+            *indented(square_lines(nest, packed, along, move)),
+            "} else",
+            *indented(loops([(v, f"n_{v}"), (f, f"n_{f}")], [move])),
+        ]
     for variable, _, _ in reversed(lines):
         v = nest.names[variable]
         body = [f"for (long {v} = 0; {v} < {counts[variable]}; {v}++) {{", *indented(body), "}"]
