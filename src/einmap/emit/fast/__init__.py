@@ -10,6 +10,7 @@
 - `layout`: the order of the values of a packed tile: that in which the loops inside read them.
 - `print_nest`: the nest as C, one line of comment for each node of the mapping.
 - `print_tile`: the register tile and the functions that pack tiles, as C.
+- `turn`: packing of what lies across in memory: squares of values are turned in registers.
 - `narrow`: inputs of 8 bits, and bfloat16, widened as they are packed.
 - `fast_c`: the whole file, with a `main` that checks and times itself.
 """
