@@ -188,6 +188,16 @@ def test_floors_with_room_know_that_tensors_share_a_buffer_before_anything_is_li
     assert not len(floors_with_room(einsum, arch, beaten, Progress()).rows)
 
 
+def test_floors_with_room_are_the_same_where_their_choices_are_known():
+    spec, spaces = full_buffer(), {}
+    search = FusedSearch(spec, read_options(spec, metrics="energy_delay_product"))
+    for closely in (False, True, False):
+        for einsum in spec.workload.einsums:
+            asked = einsum, spec.arch(einsum.name), search.request(einsum), Progress(), closely
+            assert np.array_equal(floors_with_room(*asked).rows, floors_with_room(*asked, spaces).rows)
+    assert len(spaces) == len(spec.workload.einsums)
+
+
 TWO_INPUTS = """
 arch:
   nodes:

@@ -147,3 +147,31 @@ def test_what_is_proven_without_time_for_lists_is_the_optimum(seeds, monkeypatch
             assert value == pytest.approx(least, rel=1e-8), seed
             proven += 1
     assert proven * 10 > len(seeds)
+
+
+def test_lists_that_would_take_too_long_are_not_begun():
+    spec = layers(2)
+    search = FusedSearch(spec, read_options(spec, metrics="energy"))
+    einsum = next(e for e in spec.workload.einsums if not e.is_copy)
+    asked = einsum, spec.arch(einsum.name), search.request(einsum)
+    assert PlannedEinsum.whole(*asked, Progress().within(1e-4)) is None
+    whole = PlannedEinsum.whole(*asked, Progress().within(600))
+    assert [path.plans for path in whole.paths] != []
+    nodes = [plan.placement for path in PlannedEinsum.of(*asked, Progress()).paths for plan in path.plans]
+    assert [plan.placement for path in whole.paths for plan in path.plans] == nodes
+
+
+def test_what_was_listed_before_an_einsum_with_too_many_choices_has_a_few(monkeypatch):
+    spec = layers(2)
+    search = FusedSearch(spec, read_options(spec, metrics="energy"))
+    einsum = next(e for e in spec.workload.einsums if not e.is_copy)
+    whole = PlannedEinsum.of(einsum, spec.arch(einsum.name), search.request(einsum), Progress())
+    lists = thin_plans.ListsInTime(Progress().within(600), "energy", 1)
+    assert lists.thinner(whole, 1) is whole
+    lists.are_few = True
+    assert lists.thinner(whole, 1) is whole
+    monkeypatch.setattr(thin_plans, "MANY", 0)
+    thin = lists.thinner(whole, 1)
+    assert not thin.has_all
+    placements = {plan.placement for path in whole.paths for plan in path.plans}
+    assert {plan.placement for path in thin.paths for plan in path.plans} <= placements

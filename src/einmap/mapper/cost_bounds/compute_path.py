@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import islice
 
 import numpy as np
 
 from einmap.arch.component import Compute, Leaf, Memory, Network, Toll
+from einmap.arch.constraint import Names
 from einmap.arch.tree import Architecture
 from einmap.arrays import Bools, Ints
 from einmap.einsum.einsum import Einsum
@@ -22,7 +22,7 @@ from einmap.mapper.cost_bounds.columns import columns_of, without_idle
 from einmap.mapper.cost_bounds.rates.line_rates import in_lines, moves_lines
 from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
 from einmap.mapper.cost_bounds.use_dominance import undominated
-from einmap.mapper.mapspace.dataplacement import Dataplacement, backings, dataplacements
+from einmap.mapper.mapspace.dataplacement import Dataplacement, backings, choices, placements_of
 from einmap.mapper.mapspace.enumeration import Walk, listed, share_of
 from einmap.mapper.mapspace.lanes.dimension_ways import limited_variables
 from einmap.mapper.mapspace.lanes.fanout_table import (
@@ -180,10 +180,8 @@ class Path:
         # the search of one Einsum rules out most uses by a bound that takes little room
         alone = not self.request.shared and given is None and not routed
         most = most_uses(self.leaves, self.lattice) if alone else MOST_USES
-        uneven, listed = (
-            self.is_uneven and self.request.uneven_lanes,
-            unordered_lanes if self.prunes_uses else lane_table,
-        )
+        uneven = self.is_uneven and self.request.uneven_lanes
+        listed = unordered_lanes if self.prunes_uses else lane_table
         over = self.einsum, self.leaves, self.lattice, named
         return listed(*over, uneven=uneven, most=most, stopped=lambda: self._listing.stopped)
 
@@ -198,9 +196,8 @@ class Path:
         shared = self.request.shared
         if not shared or not any(leaf.spatial for leaf in self.leaves):
             return frozenset()
-        outside = self.einsum.tensors - self.request.intermediates
-        some = islice(backings(self.einsum, self.leaves, outside), MOST_LOOKED_AT)
-        backing = {memory for of in some for tensor, memory in of.items() if tensor in shared}
+        every = backings(self.einsum, self.leaves, self.backed_outside, MOST_LOOKED_AT)
+        backing = {memory for some in every for tensor, memory in some.items() if tensor in shared}
         deepest = max((i for i, leaf in enumerate(self.leaves) if leaf.name in backing), default=-1)
         above = self.leaves[: deepest + 1]
         return frozenset((leaf.name, d.name) for leaf in above for d in leaf.spatial)
@@ -283,16 +280,20 @@ class Path:
 
     def walked(self, walk: Walk) -> Iterator[Dataplacement]:
         """Dataplacements as a walk comes to them, one by one; `InOrder` those first that keep least."""
-        return dataplacements(
-            self.einsum,
-            self.leaves,
-            backed_outside=self.einsum.tensors - self.request.intermediates,
-            force_hierarchy_order=self.request.force_hierarchy_order,
-            walk=walk,
-            top=self.top if self.request.shared else None,
-            single=self.request.steps.single if self.request.steps is not None else frozenset(),
-            node_orders=self.node_orders,
-        )
+        for held in choices(self.einsum, self.leaves, self.backed_outside, walk):
+            yield from self.placements_of(held, walk)
+
+    def placements_of(self, held: Mapping[str, Names], walk: Walk) -> Iterator[Dataplacement]:
+        """The dataplacements in which memories and tolls keep what they hold in one choice."""
+        top = self.top if self.request.shared else None
+        single = self.request.steps.single if self.request.steps is not None else frozenset[str]()
+        asked = self.request.force_hierarchy_order, walk, top, single, self.node_orders
+        return placements_of(self.einsum, self.leaves, held, *asked)
+
+    @property
+    def backed_outside(self) -> Names:
+        """Tensors whose outermost holder is the outermost memory that may keep them."""
+        return self.einsum.tensors - self.request.intermediates
 
     @cached_property
     def node_orders(self) -> NodeOrders | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 
@@ -120,6 +120,23 @@ def bounds_of_ways(
     return least, np.concatenate([order, np.arange(known, len(lanes))])
 
 
+def bounds_of_each(
+    path: Path, choices: Sequence[Mapping[str, Way]], lanes: LaneTable, progress: Progress
+) -> tuple[Floats, bool]:
+    """Objectives that no mapping is below, (choices, uses of the fanouts, objectives), and whether there was time.
+
+    `choices`: how each tensor is held; 0 where there was no time. No action may have a negative energy.
+    """
+    least, known = np.zeros((len(choices), len(lanes), len(path.request.goals))), 0
+    while known < len(lanes) and not (known and progress.stopped):
+        rows = np.arange(known, min(known + AT_ONCE, len(lanes)))
+        costs = _Costs(path, lanes if len(rows) == len(lanes) else lanes.only(rows))
+        for number, ways in enumerate(choices):
+            least[number, rows] = costs.objectives(costs.of_ways(ways))
+        known += len(rows)
+    return least, known >= len(lanes)
+
+
 @dataclass(eq=False)
 class _Costs:
     """Columns of cost of some uses of the lanes that no mapping is below, a row for each use.
@@ -139,20 +156,29 @@ class _Costs:
 
     def objectives(self, costs: Floats) -> Floats:
         """Objectives of columns of cost."""
-        columns = self.path.pricer.columns
-        of_components = columns.of_components(self.path.leaves)
-        goals = goal_codes(self.path.request.goals, self.path.leaves, of_components, columns.n - 1)
+        goals, leak = self._goals
         values = np.empty((len(costs), len(goals)))
-        leak = self.path.pricer.leak_power(self.lanes)
         memories = len(self.path.leaves) + 1
         objective_kernels.many_objectives(costs, leak, np.zeros(memories), np.ones(memories), goals, values)
         return values
 
+    @cached_property
+    def _goals(self) -> tuple[Ints, Floats]:
+        """Codes of the objectives, and the watts that each use of the fanouts draws all the time."""
+        columns = self.path.pricer.columns
+        of_components = columns.of_components(self.path.leaves)
+        goals = goal_codes(self.path.request.goals, self.path.leaves, of_components, columns.n - 1)
+        return goals, self.path.pricer.leak_power(self.lanes)
+
     def of_plan(self, plan: ChainTemplate) -> Floats:
         """Costs of a plan."""
-        costs = self.path.pricer.constants(self.lanes, plan.chains)
-        for tensor, chain in plan.chains.items():
-            costs = costs + self.of_tensor(tensor, (chain, _places(plan, tensor)))
+        return self.of_ways({tensor: (chain, _places(plan, tensor)) for tensor, chain in plan.chains.items()})
+
+    def of_ways(self, ways: Mapping[str, Way]) -> Floats:
+        """Costs of all plans that hold the tensors in some ways."""
+        costs = self.path.pricer.constants(self.lanes, {tensor: chain for tensor, (chain, _) in ways.items()})
+        for tensor, way in ways.items():
+            costs = costs + self.of_tensor(tensor, way)
         return np.maximum(costs, 0.0) if (costs == -np.inf).any() else costs
 
     def of_tensor(self, tensor: str, way: Way) -> Floats | float:

@@ -269,6 +269,8 @@ class CascadeProblem:
             first, part = by_key[written]
             firsts.append(first)
             parts[first] = part
+        listed = {name: part for name, part in parts.items() if isinstance(part, PlannedEinsum)}
+        parts |= {name: self.lists.thinner(part, self.times(part.einsum)) for name, part in listed.items()}
 
     def written(self, einsum: Einsum) -> tuple[int, tuple[Any, ...]]:
         """Equal for Einsums that are written alike and of which the same is asked."""

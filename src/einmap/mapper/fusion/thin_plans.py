@@ -43,6 +43,8 @@ MOST_ORDERS = 8
 """Orders of storage nodes of one choice of what memories keep."""
 MOST_TURNED = 64
 """Orders among which one is looked for in which a tensor comes first."""
+MANY = 1_000_000
+"""Dataplacements with uses of the fanouts of a listed Einsum, beyond which a few do where others have a few."""
 MOST_PLANS = 400
 """Dataplacements of one path."""
 LEAST_BACKING = 2
@@ -81,6 +83,18 @@ class ListsInTime:
             self.all, self.few, self.are_few = self.progress.within(0), share_of(self.progress, FOR_FEW), True
         few = thin_plans(einsum, arch, request, self.goal, times, share_of(self.few, 1 / self.waiting), self.alone)
         return few or PlannedEinsum.of(einsum, arch, request, self.progress)
+
+    def thinner(self, planned: PlannedEinsum, times: int) -> PlannedEinsum:
+        """A few of the dataplacements of an Einsum that was listed before one that has too many.
+
+        Nothing is proven by them any more, and bounds of very many take longer than a few are looked for.
+        """
+        choices = sum(len(path.plans) * len(path.lanes) for path in planned.paths)
+        if not self.are_few or not planned.has_all or choices <= MANY:
+            return planned
+        part = share_of(self.few, 1 / max(self.waiting, 2))
+        few = thin_plans(planned.einsum, planned.arch, planned.request, self.goal, times, part, self.alone)
+        return few or planned
 
     def without(self, other: Callable[[], None]) -> None:
         """Do something else, of which the time does not count."""

@@ -6,8 +6,6 @@ one by one cannot choose loops above the tensor's outermost node each for itself
 
 from __future__ import annotations
 
-from itertools import islice
-
 from einmap.arch.component import Leaf, Memory
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
@@ -36,5 +34,5 @@ def _inside(einsum: Einsum, leaves: tuple[Leaf, ...]) -> Names:
     top = next((leaf for leaf in leaves if isinstance(leaf, Memory) and leaf.enabled), None)
     if top is None or any(leaf.spatial for leaf in leaves[: leaves.index(top) + 1]):
         return einsum.tensors
-    held = islice(backings(einsum, leaves, einsum.tensors), MOST_LOOKED_AT)
+    held = backings(einsum, leaves, einsum.tensors, MOST_LOOKED_AT)
     return frozenset(tensor for memories in held for tensor, memory in memories.items() if memory != top.name)

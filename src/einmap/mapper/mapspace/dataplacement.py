@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
+from weakref import WeakKeyDictionary
 
 from einmap.arch.component import Leaf, Memory, Toll
 from einmap.arch.constraint import Names
@@ -14,6 +15,10 @@ from einmap.mapper.mapspace.node_orders import NodeOrders
 
 MOST_CHOICES = 10_000
 """Choices of what each holder keeps that are looked at to explain why there is none."""
+MOST_KEPT = 2_000
+"""Choices of an Einsum that are kept for whoever asks again; a longer list is made anew."""
+_LISTED: WeakKeyDictionary[Einsum, dict[Hashable, tuple[list[dict[str, Names]], object]]] = WeakKeyDictionary()
+"""Lists of choices, by Einsum and by what they depend on."""
 
 
 @dataclass(frozen=True)
@@ -54,19 +59,35 @@ def dataplacements(
     """
     walk = walk or InOrder()
     for held in choices(einsum, leaves, backed_outside, walk):
-        if any(sum(tensor in kept for kept in held.values()) > 1 for tensor in single):
-            continue
-        for order in _orders(einsum, leaves, held, force_hierarchy_order, walk, top, node_orders):
-            outer = top or next((m for m, _ in order), None)
-            n_outer = sum(m == outer for m, _ in order)
-            tolls = tuple((leaf.name, held[leaf.name]) for leaf in leaves if isinstance(leaf, Toll) and held[leaf.name])
-            yield Dataplacement(order, n_outer, tolls)
+        yield from placements_of(einsum, leaves, held, force_hierarchy_order, walk, top, single, node_orders)
 
 
-def backings(einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names) -> Iterator[dict[str, str]]:
-    """The outermost memory of each tensor, for all choices of what the memories keep."""
+def placements_of(
+    einsum: Einsum,
+    leaves: tuple[Leaf, ...],
+    held: Mapping[str, Names],
+    force: bool,
+    walk: Walk,
+    top: str | None,
+    single: Names,
+    node_orders: NodeOrders | None,
+) -> Iterator[Dataplacement]:
+    """The dataplacements of one choice of what each holder keeps; see `dataplacements`."""
+    if any(sum(tensor in kept for kept in held.values()) > 1 for tensor in single):
+        return
+    tolls = tuple((leaf.name, held[leaf.name]) for leaf in leaves if isinstance(leaf, Toll) and held[leaf.name])
+    for order in _orders(einsum, leaves, held, force, walk, top, node_orders):
+        outer = top or next((m for m, _ in order), None)
+        yield Dataplacement(order, sum(m == outer for m, _ in order), tolls)
+
+
+def backings(
+    einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names, most: int | None = None
+) -> Iterator[dict[str, str]]:
+    """The outermost memory of each tensor, for all choices of what the memories keep, or the first `most` of them."""
     memories = [leaf.name for leaf in leaves if isinstance(leaf, Memory)]
-    for held in choices(einsum, leaves, backed_outside, InOrder()):
+    every = every_choice(einsum, leaves, backed_outside, MOST_KEPT if most is None else min(most, MOST_KEPT))
+    for held in every or islice(choices(einsum, leaves, backed_outside, InOrder()), most):
         yield {tensor: next(m for m in memories if tensor in held[m]) for tensor in einsum.tensors}
 
 
@@ -92,37 +113,49 @@ def choices(
     `complete`: only those where every tensor is kept by some memory.
     """
     holders = [leaf for leaf in leaves if isinstance(leaf, Memory | Toll)]
+    held: dict[str, Names] = {}
 
-    def extend(index: int, held: dict[str, Names]) -> Iterator[dict[str, Names]]:
+    def extend(index: int, above: Names) -> Iterator[dict[str, Names]]:
         if index == len(holders):
-            kept = frozenset().union(*(held[h.name] for h in holders if isinstance(h, Memory)))
-            if not complete or kept >= einsum.tensors:
+            if not complete or above >= einsum.tensors:
                 yield dict(held)
             return
         holder = holders[index]
-        above = frozenset().union(
-            *(tensors for name, tensors in held.items() if isinstance(_named(holders, name), Memory))
-        )
-        if not holder.enabled:
-            yield from extend(index + 1, {**held, holder.name: frozenset()})
-            return
-        assert holder.placement is not None
-        must, may = holder.placement.choices(held)
-        if isinstance(holder, Toll):
-            must, may = must & above, may & above
-        elif holder.placement.back.given(held) & above:
-            return
-        else:
-            must = must | (may & backed_outside - above)
-            may = may - must
-        for optional in walk.subsets(_in_order(einsum, may)):
-            yield from extend(index + 1, {**held, holder.name: must | optional})
+        must = may = frozenset[str]()
+        if holder.enabled:
+            assert holder.placement is not None
+            must, may = holder.placement.choices(held)
+            if isinstance(holder, Toll):
+                must, may = must & above, may & above
+            elif holder.placement.back.given(held) & above:
+                return
+            else:
+                must = must | (may & backed_outside - above)
+                may = may - must
+        for optional in walk.subsets(_in_order(einsum, may)) if holder.enabled else (may,):
+            held[holder.name] = kept = must | optional
+            yield from extend(index + 1, above | kept if isinstance(holder, Memory) else above)
+        held.pop(holder.name, None)
 
-    yield from extend(0, {})
+    yield from extend(0, frozenset())
 
 
-def _named(holders: list[Memory | Toll], name: str) -> Memory | Toll:
-    return next(h for h in holders if h.name == name)
+def every_choice(
+    einsum: Einsum, leaves: tuple[Leaf, ...], backed_outside: Names, most: int
+) -> list[dict[str, Names]] | None:
+    """All choices in order, for whoever asks again; None where there are more than `most`. Not to be changed."""
+    holders = [(leaf, leaf.placement) for leaf in leaves if isinstance(leaf, Memory | Toll)]
+    # sizes and speeds do not matter for what may be kept
+    asked = backed_outside, tuple([(type(leaf), leaf.name, leaf.enabled, id(placed)) for leaf, placed in holders])
+    known = _LISTED.setdefault(einsum, {})
+    if asked in known:
+        listed = known[asked][0]
+    else:
+        listed = list(islice(choices(einsum, leaves, backed_outside, InOrder()), most + 1))
+        if len(listed) <= min(most, MOST_KEPT):
+            # what ids are of stays there as long as they are known
+            known[asked] = listed, holders
+    return listed if len(listed) <= most else None
 
 
 def _orders(

@@ -8,21 +8,20 @@ machine whose outer lanes are merged.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 
 import numpy as np
 
 from einmap.arch.component import Leaf, Memory
+from einmap.arch.constraint import Names
 from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.cost_bounds.before_plans.merged_lanes import with_merged_lanes
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.relaxed_bounds import Way, bounds_of_ways
-from einmap.mapper.mapspace.dataplacement import choices
-from einmap.mapper.mapspace.enumeration import InOrder
+from einmap.mapper.mapspace.dataplacement import every_choice
 from einmap.mapper.mapspace.lanes.dimension_ways import ways_of
 from einmap.mapper.mapspace.lanes.fanout_table import unordered_lanes
 from einmap.mapper.mapspace.lanes.spatial_mappings import first_routed
@@ -109,16 +108,22 @@ def uses_of(path: Path) -> int:
 
 def _ways(einsum: Einsum, leaves: Sequence[Leaf], request: Request) -> dict[str, set[Way]] | None:
     """The ways in which each tensor may be held, whatever the others are; None where there are too many to look at."""
-    levels = {leaf.name: level for level, leaf in enumerate(leaves)}
-    memories = {leaf.name for leaf in leaves if isinstance(leaf, Memory)}
-    ways: dict[str, set[Way]] = {access.tensor: set() for access in einsum.accesses}
-    backed_outside = einsum.tensors - request.intermediates
-    every = list(islice(choices(einsum, tuple(leaves), backed_outside, InOrder()), MOST_CHOICES + 1))
-    if len(every) > MOST_CHOICES or not every:
+    every = every_choice(einsum, tuple(leaves), einsum.tensors - request.intermediates, MOST_CHOICES)
+    if not every:
         return None
+    ways: dict[str, set[Way]] = {access.tensor: set() for access in einsum.accesses}
     for held in every:
-        for tensor, of_tensor in ways.items():
-            holders = sorted(levels[name] for name, kept in held.items() if tensor in kept)
-            nodes = [level for level in holders if leaves[level].name in memories]
-            of_tensor.add(((*holders, len(leaves) - 1), tuple((level, -1) for level in nodes[1:])))
+        for tensor, way in ways_held(einsum, leaves, held).items():
+            ways[tensor].add(way)
+    return ways
+
+
+def ways_held(einsum: Einsum, leaves: Sequence[Leaf], held: Mapping[str, Names]) -> dict[str, Way]:
+    """How each tensor is held in one choice of what memories and tolls keep."""
+    ways = dict[str, Way]()
+    holders = [(level, leaf) for level, leaf in enumerate(leaves) if leaf.name in held]
+    for access in einsum.accesses:
+        levels = [level for level, leaf in holders if access.tensor in held[leaf.name]]
+        nodes = [level for level in levels if isinstance(leaves[level], Memory)]
+        ways[access.tensor] = (*levels, len(leaves) - 1), tuple((level, -1) for level in nodes[1:])
     return ways

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Container
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
-from einmap.mapper.cost_bounds.compute_path import Path
+from einmap.mapper.cost_bounds.before_plans.floors import uses_of
+from einmap.mapper.cost_bounds.compute_path import PLANNING, Path
 from einmap.mapper.fusion.fronts.nests.nest_rules import TOKEN
 from einmap.mapper.fusion.fronts.nests.signatures import SignatureClass
+from einmap.mapper.mapspace.dataplacement import every_choice
+from einmap.mapper.mapspace.enumeration import InOrder
+from einmap.mapper.mapspace.lanes.fanout_table import MOST_USES
 from einmap.mapper.problem.request import Request
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.groups import Group
 from einmap.progress import Progress
+
+PROBED, MOST_CHOICES = 8, 2_000
+"""Choices of what memories keep of which all dataplacements are listed to see how long all of them take; choices of
+which that is asked at all.
+"""
+MOST_PRODUCTS = 15 * MOST_USES
+"""Ways to use each dimension by itself, multiplied, of which few enough uses of the fanouts hardly remain."""
+FAR = 1.5
+"""How much longer than there is time for it has to look: some take much less than others."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +53,8 @@ class PlannedEinsum:
         """All dataplacements of all paths; None where there are too many uses of the fanouts, or too little time."""
         paths = tuple(Path(einsum, arch, arch.path(unit.name), request) for unit in arch.computes if unit.enabled)
         for path in paths:
-            if not path.has_all_uses(progress):
+            is_hopeless = uses_of(path) > MOST_PRODUCTS and progress.deadline is not None
+            if is_hopeless or not path.has_all_uses(progress) or _takes_too_long(path, progress):
                 return None
             path.make_plans(progress)
             if path.cut:
@@ -75,3 +90,23 @@ class PlannedEinsum:
             backing[self.request.steps.token] = TOKEN
         accesses = enumerate(self.einsum.accesses)
         return tuple((t, backing[a.tensor]) for t, a in accesses if a.tensor in self.request.shared)
+
+
+def _takes_too_long(path: Path, progress: Progress) -> bool:
+    """Whether there is far too little time to list all dataplacements of a path, as some choices tell.
+
+    What memories keep is chosen in a few ways, orders of storage nodes in many: those of a few choices soon tell.
+    """
+    if progress.deadline is None:
+        return False
+    every = every_choice(path.einsum, path.leaves, path.backed_outside, MOST_CHOICES)
+    some = (every or [])[:: max(len(every or []) // PROBED, 1)]
+    begin, listed = time.monotonic(), [list(path.placements_of(held, InOrder())) for held in some]
+    middle, firsts = time.monotonic(), [placements[0] for placements in listed if placements]
+    for placement in firsts:
+        path.planner.plan(placement)
+    if not every or not firsts:
+        return False
+    times, plans = len(every) / len(some), sum(map(len, listed)) / len(firsts)
+    seconds = max((middle - begin) * times * 2, (time.monotonic() - middle) * times * plans)
+    return seconds > FAR * PLANNING * progress.seconds_left()

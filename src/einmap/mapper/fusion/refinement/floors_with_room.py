@@ -8,10 +8,9 @@ what was found: a product on six levels has 17,664 dataplacements, of which some
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,16 +21,16 @@ from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch, SearchRun
-from einmap.mapper.cost_bounds.before_plans.floors import MOST_CHOICES, uses_of, with_few_uses
+from einmap.mapper.cost_bounds.before_plans.floors import MOST_CHOICES, uses_of, ways_held, with_few_uses
 from einmap.mapper.cost_bounds.compute_path import Path
-from einmap.mapper.cost_bounds.relaxed_bounds import Bounds
+from einmap.mapper.cost_bounds.relaxed_bounds import bounds_of_each
 from einmap.mapper.exhaustive.compulsory_traffic import least_costs
 from einmap.mapper.fusion.fronts.copy_fronts import OptionalCopyFronts
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement.einsum_floors import by_size, floors_before_plans
-from einmap.mapper.independent.descent import Kept, chosen_in
-from einmap.mapper.mapspace.dataplacement import Dataplacement, choices
+from einmap.mapper.independent.descent import chosen_in
+from einmap.mapper.mapspace.dataplacement import every_choice
 from einmap.mapper.mapspace.enumeration import InOrder, share_of
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.lanes.lane_moves import distinct_uses, with_outer_lanes
@@ -70,29 +69,37 @@ class FloorsOfEinsum:
 
 
 def floors_with_room(
-    einsum: Einsum, arch: Architecture, request: Request, progress: Progress, closely: bool = False
+    einsum: Einsum,
+    arch: Architecture,
+    request: Request,
+    progress: Progress,
+    closely: bool = False,
+    spaces: dict[Hashable, _Space | None] | None = None,
 ) -> FloorsOfEinsum | None:
     """Lower bounds of an Einsum that know what memories have room for; None where none are known.
 
     Intermediate tensors (`request.intermediates`) come for free to their outermost nodes, wherever these are; what
     `request.remainder` rules out may be better. `progress`: when it is time for whatever is known by then. `closely`:
-    without tolerance, and lanes are merged only where there are many more uses of the fanouts.
+    without tolerance, and lanes are merged only where there are many more uses of the fanouts. `spaces`: what was found
+    out of the Einsum before, whatever was asked then.
     """
+    spaces = {} if spaces is None else spaces
     asked = replace(
         request, tolerance=TIE if closely else TOLERANCE, coarseness=1.0, given=None,
         shared=request.intermediates, uncut=frozenset(), awaited=frozenset(), few_orders=True,
     )  # fmt: skip
     rows, paths = [], list[Path]()
     for unit in (unit for unit in arch.computes if unit.enabled):
-        relaxed = with_few_uses(einsum, arch, unit.name, asked, MOST_USES)
-        machine = arch if relaxed is None else relaxed[0]
-        path = Path(einsum, machine, machine.path(unit.name), asked)
-        if relaxed is None or not _is_bounded(path, arch):
+        key = einsum.name, unit.name, asked.intermediates
+        if key not in spaces:
+            spaces[key] = _Space.of(einsum, arch, unit.name, asked)
+        space = spaces[key]
+        if space is None:
             return None
-        search = _Search(path, progress)
-        own = Path(einsum, arch, arch.path(unit.name), asked)
-        on_own = closely and machine is not arch and uses_of(own) <= CLOSELY
-        found = search.rows_on(own) if on_own else None
+        search = _Search(space.path.with_plans(asked, []), progress, space.choices, space.least(progress))
+        own = space.own.with_plans(asked, [])
+        on_own = closely and search.machine is not arch and uses_of(own) <= CLOSELY
+        found = search.rows_on(own, space.choices_of_own) if on_own else None
         found = search.rows() if found is None else found
         if found is None:
             return None
@@ -127,52 +134,94 @@ def _is_bounded(path: Path, arch: Architecture) -> bool:
     return path.lanes.complete and len(path.lanes) > 0
 
 
+class _Choices:
+    """Choices of what memories and tolls of a path keep, those that have room, and how each tensor is held then."""
+
+    def __init__(self, path: Path, every: Sequence[Mapping[str, Names]]) -> None:
+        memories = [leaf for leaf in path.leaves if isinstance(leaf, Memory) and leaf.enabled]
+        self.held = [
+            held for held in every if all(sum(m.bits[t] for t in held[m.name]) <= m.size_bits for m in memories)
+        ]
+        self.ways = [ways_held(path.einsum, path.leaves, held) for held in self.held]
+
+    def least(self, path: Path, progress: Progress) -> tuple[Floats, bool]:
+        """Least objectives of each with each use of the fanouts, without room; whether there was time for all."""
+        return bounds_of_each(path, self.ways, path.lanes, progress)
+
+
+@dataclass
+class _Space:
+    """The choices of an Einsum on the path to a compute, whatever is asked of tolerances and of the rest.
+
+    `path`: on a machine of few uses of the fanouts, `own`: on the machine itself.
+    """
+
+    path: Path
+    own: Path
+    every: Sequence[Mapping[str, Names]]
+
+    @staticmethod
+    def of(einsum: Einsum, arch: Architecture, unit: str, asked: Request) -> _Space | None:
+        """The choices; None where what bounds them is not known, or there are too many."""
+        relaxed = with_few_uses(einsum, arch, unit, asked, MOST_USES)
+        if relaxed is None:
+            return None
+        machine, own = relaxed[0], Path(einsum, arch, arch.path(unit), asked)
+        path = own if machine is arch else Path(einsum, machine, machine.path(unit), asked)
+        every = every_choice(einsum, path.leaves, path.backed_outside, MOST_CHOICES)
+        return _Space(path, own, every) if every and _is_bounded(path, arch) else None
+
+    @cached_property
+    def choices(self) -> _Choices:
+        """Choices on the machine of few uses."""
+        return _Choices(self.path, self.every)
+
+    @cached_property
+    def choices_of_own(self) -> _Choices:
+        """Choices on the machine itself."""
+        return _Choices(self.own, self.every)
+
+    def least(self, progress: Progress) -> Floats:
+        """Least objectives of each choice with each use of the fanouts, without room."""
+        if self._least is None:
+            least, is_whole = self.choices.least(self.path, progress)
+            self._least = least if is_whole else None
+            return least
+        return self._least
+
+    _least: Floats | None = field(default=None, init=False)
+
+
 @dataclass
 class _Search:
-    """The search of a path of which not all dataplacements are listed."""
+    """The search of a path of which not all dataplacements are listed.
+
+    `choices`: of what memories keep; `least`: objectives of each with each use of the fanouts, without room.
+    """
 
     path: Path
     progress: Progress
+    choices: _Choices
+    least: Floats
 
     def __post_init__(self) -> None:
-        leaves = self.path.leaves
-        self.holders = [leaf for leaf in leaves if isinstance(leaf, Memory | Toll) and leaf.enabled]
-        self.memories = {leaf.name: leaf for leaf in leaves if isinstance(leaf, Memory)}
-        self.firsts: list[tuple[list[Names], ChainTemplate]] = []
         self.found: list[Chosen] = []
         """Choices of the best mappings that were found on `machine`."""
         self.machine = self.path.arch
-
-    @cached_property
-    def kept(self) -> list[list[Names]] | None:
-        """Choices of what memories and tolls keep that have room; None where there are too many."""
-        path, einsum = self.path, self.path.einsum
-        walked = choices(einsum, path.leaves, einsum.tensors - path.request.intermediates, InOrder())
-        every = list(islice(walked, MOST_CHOICES + 1))
-        if len(every) > MOST_CHOICES:
-            return None
-        wanted = [[held[holder.name] for holder in self.holders] for held in every]
-        self.firsts = [(kept, plan) for kept in wanted for plan in islice(self.plans(kept), 1)]
-        return [kept for kept, _ in self.firsts]
-
-    @cached_property
-    def least(self) -> Floats:
-        """Least objectives of each of these choices with each use of the fanouts, without room."""
-        bounds = Bounds(self.path, [plan for _, plan in self.firsts], self.path.lanes, self.progress, needed=True)
-        return bounds.values[bounds.way_of]
 
     def rows(self) -> Floats | None:
         """Rows of objectives that nothing is better than; None where none are known."""
         run = self.new_run()
         return self.rows_of(run, self.path, self.left(run))
 
-    def rows_on(self, own: Path) -> Floats | None:
+    def rows_on(self, own: Path, choices: _Choices) -> Floats | None:
         """Rows of objectives that nothing on the machine itself (`own`) is better than; None where none are known.
 
         Each use of the fanouts here stands for those with all uses of the lanes that are merged here. Those that
-        promise most come first; those that can be no better than what was found are left out.
+        promise most come first; those that can be no better than what was found are left out. `choices`: of what the
+        memories of the machine itself keep.
         """
-        if not self.kept or own.lattice.axes != self.path.lattice.axes or own.tile_shapes.is_coarse:
+        if not self.choices.held or own.lattice.axes != self.path.lattice.axes or own.tile_shapes.is_coarse:
             return None
         run, size, least = self.new_run(), FIRST_INNER, self.least
         waiting, left = _by_promise(least.transpose(1, 0, 2)), list[Floats]()
@@ -186,7 +235,8 @@ class _Search:
             if lanes is None:
                 size //= 2
                 continue
-            some = _Search(own.with_lanes(lanes), self.progress).left(run)
+            part = own.with_lanes(lanes)
+            some = _Search(part, self.progress, choices, choices.least(part, self.progress)[0]).left(run)
             if some is None:
                 return None
             left, waiting, size = left + some, waiting[size:], 2 * size
@@ -214,22 +264,16 @@ class _Search:
         )
         return every[nondominated(every)]
 
-    def plans(self, wanted: Sequence[Names]) -> Iterator[ChainTemplate]:
-        """The dataplacements in which memories and tolls keep what is wanted, in all orders."""
-        for placement in self.path.walked(Kept(wanted)):
-            if self.has_room(placement):
-                yield self.path.planner.plan(placement)
-
-    def has_room(self, placement: Dataplacement) -> bool:
-        """Whether memories have room for a value of each tensor that they hold."""
-        return placement.has_room(self.memories)
+    def plans(self, held: Mapping[str, Names]) -> Iterator[ChainTemplate]:
+        """The dataplacements of one choice of what memories and tolls keep, in all orders."""
+        return map(self.path.planner.plan, self.path.placements_of(held, InOrder()))
 
     def left(self, run: SearchRun) -> list[Floats] | None:
         """Search all choices of what memories keep: rows of objectives of those left out; None where none are known.
 
         Those that promise most come first; those that can be no better than what was found are left out.
         """
-        if not self.kept:
+        if not self.choices.held:
             return None
         path, least, size = self.path, self.least, AT_FIRST
         waiting = _by_promise(least)
@@ -239,7 +283,7 @@ class _Search:
                 break
             plans: list[ChainTemplate] = []
             while waiting and len(plans) < size:
-                plans += self.plans(self.kept[waiting.pop(0)])
+                plans += self.plans(self.choices.held[waiting.pop(0)])
             if not plans:
                 break
             some, size = path.with_plans(path.request, plans), AT_A_TIME
@@ -284,6 +328,8 @@ class FloorsBeforePlans:
     """Einsums whose close rows may rise further."""
     without: dict[tuple[str, str], Floats] = field(default_factory=dict)
     """Close rows of an Einsum where the copy of an input that it reads is left out, by Einsum and copy."""
+    spaces: dict[Hashable, _Space | None] = field(default_factory=dict)
+    """Choices of Einsums that were looked at."""
 
     def learn(self, token: Progress) -> None:
         """Find the rows without room, unless they are known."""
@@ -307,7 +353,7 @@ class FloorsBeforePlans:
                 break
             request = replace(cascade.request(first), remainder=self.remainder(first, every, most))
             arch = cascade.spec.bound[first.name].arch
-            found = floors_with_room(first, arch, request, part, closely)
+            found = floors_with_room(first, arch, request, part, closely, self.spaces)
             if found is None:
                 continue
             if closely and found.paths:
@@ -328,7 +374,8 @@ class FloorsBeforePlans:
             if not copy or access.tensor not in first.inputs:
                 continue
             asked = replace(request, intermediates=request.intermediates - {access.tensor})
-            found = floors_with_room(first, self.cascade.spec.bound[first.name].arch, asked, token, closely=True)
+            arch = self.cascade.spec.bound[first.name].arch
+            found = floors_with_room(first, arch, asked, token, closely=True, spaces=self.spaces)
             if found is not None:
                 rows = self.or_none(found.rows)
                 self.without |= {(einsum.name, einsum.accesses[number].tensor): rows for einsum in alike}
