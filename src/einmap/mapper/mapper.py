@@ -1,6 +1,6 @@
 """Find the best mapping of a workload: which searches are put together for it.
 
-- einsums: `einsum_by_einsum`; of tensors with zeros `with_zeros`
+- einsums: `einsum_by_einsum`; of tensors with zeros `with_fused(with_zeros, fused)`
 - fused: otherwise(tie_broken(with_fallback(over(shared inputs, cascade), one by one)), why nothing fits)
 - stepwise, for recurrences: the same over the readers of states, with a loop over the steps
 - joint, where latency is not a sum over Einsums: overlapping(fused), or waiting(fused)
@@ -102,9 +102,10 @@ def search_of(problem: Problem) -> Search:
 
         return like_given_stages
     if problem.has_zeros:
+        from einmap.mapper.compose.fused_zeros import with_fused
         from einmap.mapper.zeros.with_zeros import with_zeros
 
-        return with_zeros
+        return with_fused(with_zeros, _search_of_cascade(problem, adds_up=True)) if problem.may_fuse else with_zeros
     recurs = bool(problem.spec.workload.recurrences)
     adds_up = recurs or not problem.fuse or problem.adds_up
     is_whole = recurs or problem.asking(uneven_loops=False, uneven_lanes=False).may_fuse

@@ -251,6 +251,10 @@ class Spec:
         """A new specification in which some formats that are left open are chosen, by memory and tensor."""
         return replace(self, raw=with_chosen_formats(self.raw, chosen))
 
+    def dense(self) -> Spec:
+        """A new specification without the key `sparsity`."""
+        return replace(self, raw=without(self.raw, "sparsity"))
+
     @property
     def formats(self) -> dict[str, dict[str, Any]]:
         """Formats of sparse tensors chosen where they are left open, as written, by memory and tensor."""
