@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections import deque
+from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -45,7 +46,16 @@ OF_NESTS = ("outer_nests", "judged", "undominated")
 OF_CASCADES = ("lower_corners", "least_products", "least_paths", "fitting_options", "edges_behind", "joined")
 OF_LARGE = ("rows_above_gap", "outer_points", "take_least")
 OF_TREES = ("links_to_groups",)
-KERNELS = (*OF_NESTS, *OF_EINSUMS[-2:], *OF_TABLES, *OF_EINSUMS[:-2], *OF_CASCADES, *OF_LARGE, *OF_TREES)
+KERNELS = (
+    "objectives",
+    *OF_NESTS,
+    "search",
+    *OF_TABLES,
+    *OF_EINSUMS[:-2],
+    *OF_CASCADES,
+    *OF_LARGE,
+    *OF_TREES,
+)
 
 
 def test_it_says_what_is_ready(run):
@@ -108,6 +118,22 @@ def test_progress_says_which_kernel_is_being_made(monkeypatch):
     reports.clear()
     warm.warm(Progress(reports.append))
     assert reports == []
+
+
+def test_first_calls_do_not_depend_on_each_other():
+    made = warm._kernels()
+    for _, call in [*made.values(), *reversed(made.values())]:
+        call()
+
+
+def test_the_second_process_starts_with_the_first_kernel_that_is_compiled(monkeypatch):
+    monkeypatch.setattr(warm, "_ready", {})
+    monkeypatch.setattr(warm, "made_ready", lambda name, *_: warm.Warmed(name, name == "search", 0.0))
+    started = []
+    helped = lambda missing: started.append(missing[0]) or nullcontext({})  # noqa: E731 - in place of a function
+    monkeypatch.setattr(warm, "_helped", helped)
+    warm.warm()
+    assert started == [KERNELS[KERNELS.index("search") + 1]]
 
 
 def test_a_second_process_makes_the_last_ones_first(monkeypatch):

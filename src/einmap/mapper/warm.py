@@ -45,12 +45,14 @@ def _kernels(*, few: bool = True, cascades: bool = True) -> dict[str, tuple[Any,
     # the modules of the others take long to import
     of_paths, of_nests = [_calls_of_paths(), _calls_of_nests()] if cascades else [None, None]
     parts = filter(None, (of_nests, _calls(), of_paths, _calls_of_few() if few else None))
-    return {
+    found = {
         name: (next(getattr(module, name) for module in modules if hasattr(module, name)), call)
         for modules, calls in parts
         for name, call in calls.items()
         if cascades or name not in OF_CASCADES
     }
+    # a quick one comes first: it tells whether there is something to compile
+    return {"objectives": found["objectives"]} | found
 
 
 def _calls() -> Calls:
@@ -131,7 +133,7 @@ def _calls_of_paths() -> Calls:
             state_kernels.nothing_reached(2), *known,
         ),
         "joined": lambda: label_kernels.joined(
-            two, Labels(two, table[:0], levels[:0], levels[:0], edge[:0]),
+            two.copy(), Labels(two, table[:0], levels[:0], levels[:0], edge[:0]),
             Labels(np.arange(2), table, levels, levels, edge), JoinedEdges(edge, one, one, np.zeros((1, 1)), levels),
             chains, Limits(row, table[None], one, row), Comparison(table, 0.0), 1,
         ),
@@ -216,8 +218,8 @@ def warm(progress: Progress | None = None, *, everything: bool = True, cascades:
     """Make the kernels ready. The first time on a machine this takes some seconds; the result is kept on disk.
 
     Says to `progress` which kernel is being made; what is ready in this process is not made again. Without `everything`
-    kernels that few searches need are left out, without `cascades` those for several Einsums. Where the first one has
-    to be compiled, a second process compiles others from the end of the list, which are loaded from disk then.
+    kernels that few searches need are left out, without `cascades` those for several Einsums. From the first one on
+    that has to be compiled a second process compiles others from the end of the list, which are loaded from disk then.
     """
     calls = _kernels(few=everything, cascades=cascades)
     missing = deque(name for name in calls if name not in _ready)
@@ -230,11 +232,12 @@ def warm(progress: Progress | None = None, *, everything: bool = True, cascades:
         _make(name, *calls[name])
 
     if missing:
-        first = missing.popleft()
-        make_next(first)
-        helping: AbstractContextManager[dict[str, Warmed]] = (
-            _helped(missing) if _ready[first].compiled else nullcontext({})
-        )
+        compiled = False
+        while missing and not compiled:
+            name = missing.popleft()
+            make_next(name)
+            compiled = _ready[name].compiled
+        helping: AbstractContextManager[dict[str, Warmed]] = _helped(missing) if missing else nullcontext({})
         with helping as elsewhere:
             while missing:
                 try:
