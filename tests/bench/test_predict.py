@@ -9,7 +9,7 @@ from tests.matmul.test_as_arch import RATES, SMALL
 
 import einmap
 from einmap.bench.misses import Array, Reuse
-from einmap.bench.predict import Cache, Core, core_of, predicted
+from einmap.bench.predict import WAITING, Cache, Core, core_of, predicted
 from einmap.emit.fast.fast_c import fast_nest
 from einmap.matmul.measured import as_arch
 from einmap.matmul.measured.registers import Tile
@@ -93,6 +93,24 @@ def test_what_does_not_fit_the_registers_and_what_caches_miss_takes_time():
     slow = predicted(nest, core([Cache("L1", 64, 1.0)]))
     assert slow.seconds == slow.missed["L1"] > free
     assert predicted(nest, core([Cache("L1", 1e6, 1.0)])).seconds == free
+
+
+@pytest.mark.parametrize(("n", "waits"), [(1024, 4 * 2), (1040, 0)])
+def test_loads_wait_for_stores_a_page_away(n, waits):
+    """Sums of three rows are added to what is there; rows of 1,024 floats are 4,096 bytes apart."""
+    nest = fast_nest(product(GOTO.replace("n by 8\n", "n by 4\n"), {"m": 6, "k": 10, "n": n}))
+    visits = 2 * 2 * n // 4  # two tiles of m, and of k
+    # 5 turns with 3 multiply-adds, and 3 sums that are added to what is there
+    assert predicted(nest, core()).tiles == visits * (18 + waits)
+
+
+def test_what_comes_into_the_nearest_cache_keeps_it_from_serving_loads():
+    """Of 2 loads of vectors and 4 of values in a step loads are the busiest; 30 % of the transfer are added."""
+    sizes = {"m": 1, "k": 64, "n": 16}
+    nest = fast_nest(product(ROWS, sizes))
+    free, slow = (predicted(nest, core([Cache("L1", 64, rate)])).tiles for rate in (inf, 1e3))
+    missed = sum(b for a, b in reuse(sizes, ROWS).bytes_into(64, warm=True).items() if a.kind != "source")
+    assert slow == pytest.approx(free + WAITING * missed / 1e3)
 
 
 def test_a_larger_register_tile_is_predicted_to_be_faster():

@@ -1,10 +1,10 @@
 """Seconds of fast code, predicted from its nest: what it computes, visits, packs, and what caches miss.
 
 The model counts what a mapping says. Here caches hold what was used last (`misses`), packing and the visits of register
-tiles take time, and a core has ports: multiply-adds, loads, stores and instructions of a register tile overlap, and the
-busiest counts; so do transfers into each cache, as in the ECM model of processors whose caches overlap (Stengel et
-al., "Quantifying performance bottlenecks of stencil computations", 2015). Packing and register tiles follow one
-another.
+tiles take time, and a core has ports: multiply-adds, loads, stores and instructions of a register tile overlap, and
+the busiest counts; so do transfers into each cache, as in the ECM model of processors whose caches overlap (Stengel et
+al., "Quantifying performance bottlenecks of stencil computations", 2015), but for a part of those into the nearest
+cache, which serves no loads meanwhile, as in that model none of Intel's. Packing and register tiles follow one another.
 
 On several cores each takes its part of the loops that are spread, and of the copies that are packed outside them;
 caches that cores share are cut evenly among them.
@@ -15,14 +15,15 @@ and packed lines the order of what is seen on a Zen 4 core.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf, prod
 
 from einmap.arch.component import Compute, Memory, Toll
-from einmap.bench.misses import Array, Reuse
+from einmap.bench.misses import WAYS, Array, Reuse
 from einmap.emit.fast.cascade import Cascade
-from einmap.emit.fast.nest import Held, Loop, Nest
+from einmap.emit.fast.nest import BYTES, Held, Loop, Nest
 from einmap.matmul.measured.as_arch import USABLE, USABLE_FURTHER_OUT
 from einmap.model.cost import Cost
 from einmap.spec.spec import Spec
@@ -45,6 +46,16 @@ LEFT = 8
 """Steps to leave a loop that is not written out: half of a branch that is not foreseen."""
 LINE = 4
 """Steps to begin a line of what is packed: its address, and how long it is."""
+WAITING = 0.3
+"""The part of transfers into the nearest cache in whose time it serves no loads, of the order of what is seen."""
+SLOT = 0.5
+"""Steps in which a store of a vector keeps the nearest cache from serving loads, of the order of what is seen."""
+ALIAS = 4
+"""Steps that a load waits for a store of the same visit to an address that differs by a multiple of `PAGE`."""
+PAGE = 4096
+"""Bytes: addresses that differ by a multiple of it look alike to a load that searches stores before it."""
+NEXT = 14
+"""Steps until a line comes from the next cache (L2 of Zen 4)."""
 FORK = 2e-6
 """Seconds until several cores have begun and ended a loop that is spread over them, of the order of what is seen."""
 
@@ -116,7 +127,8 @@ def core_of(spec: Spec, nest: Nest) -> Core | None:
 def predicted(nest: Nest, core: Core, *, warm: bool = True) -> Prediction:
     """Seconds of one run. `warm`: the same nest has run just before. A map of its values is left out."""
     reuse = Reuse(nest, {a.tensor: a.bits_per_value / 8 for a in nest.einsum.accesses})
-    tiles, packing = [_tile_steps(nest, core) * core.step], [_pack_steps(nest, reuse) * core.step]
+    visits = _visits(nest, core)
+    tiles, packing = [visits.computed * core.step], [_pack_steps(nest, reuse) * core.step]
     missed = {}
     for cache in core.caches:
         found = reuse.bytes_into(cache.size, warm=warm)
@@ -126,7 +138,8 @@ def predicted(nest: Nest, core: Core, *, warm: bool = True) -> Prediction:
         missed[cache.name] = others + packed
         tiles.append(others / cache.rate)
         packing.append(packed / cache.rate)
-    return Prediction(max(tiles) + _forks(nest) * FORK, max(packing), missed)
+    tiles.append(visits.moved * core.step + WAITING * sum(tiles[1:2]))
+    return Prediction(max(tiles) + visits.left * core.step + _forks(nest) * FORK, max(packing), missed)
 
 
 def seconds_of(spec: Spec, cost: Cost, nest: Nest | Cascade) -> float:
@@ -168,8 +181,20 @@ def _output_bits(nest: Nest) -> float:
     return next(a.bits_per_value for a in nest.einsum.accesses if a.tensor == nest.output)
 
 
-def _tile_steps(nest: Nest, core: Core) -> float:
-    """Steps of all register tiles, of those that are cut off all rows, and vectors in full."""
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """Steps of all register tiles, of those that are cut off all rows, and vectors in full.
+
+    `computed`: of the busiest port but for loads; `moved`: of loads, and of stores in their way; `left`: to leave
+    loops, and to wait for lines that are fetched twice, or for stores which loads only seem to need.
+    """
+
+    computed: float
+    moved: float
+    left: float
+
+
+def _visits(nest: Nest, core: Core) -> Visits:
     tile, kept = nest.tile, nest.ranks[nest.output]
     sums = prod(n for _, n in tile.rows) * tile.vectors
     loads = instructions = 0.0
@@ -191,14 +216,37 @@ def _tile_steps(nest: Nest, core: Core) -> float:
     issued = (instructions + multiplies + control + 2 * spilled) * turns + 3 * sums + VISIT
     busiest = max(
         multiplies * turns + added,
-        loads * turns + added,
         STORE * (sums + spilled * turns),
         issued / WIDTH,
         LATENCY * turns / max(1, WINDOW / issued),
     )
     widths = nest.sizes(tile.axis)
     vectors = sum(count * -(-size // tile.lanes) for size, count in widths.items()) / widths.total()
-    return calls * (busiest * vectors / tile.vectors + left)
+    whole = calls * vectors / tile.vectors
+    alike, evicted = _alike(nest)
+    waits = (ALIAS * alike if outside else 0) + NEXT * evicted
+    return Visits(whole * busiest, whole * (loads * turns + added + SLOT * sums), calls * (left + waits))
+
+
+def _alike(nest: Nest) -> tuple[int, int]:
+    """Vectors of a register tile whose place in memory is that of an earlier one but for a multiple of `PAGE`.
+
+    And those of them for which a set of the nearest cache has no line left, so that they are fetched twice: once ahead,
+    and again when they are written.
+    """
+    strides, size = nest.strides(nest.output), BYTES[nest.real]
+    starts = Counter({0: 1})
+    for variable, rows in nest.tile.rows:
+        moved = Counter[int]()
+        for row in range(rows):
+            for start, count in starts.items():
+                moved[(start + row * strides[variable] * size) % PAGE] += count
+        starts = moved
+    vectors = Counter[int]()
+    for start, count in starts.items():
+        for part in range(nest.tile.vectors):
+            vectors[(start + part * nest.tile.lanes * size) % PAGE] += count
+    return vectors.total() - len(vectors), sum(max(0, count - WAYS) for count in vectors.values())
 
 
 def _loops(nest: Nest, turns: float, body: float) -> tuple[float, float]:

@@ -27,7 +27,7 @@ SECONDS = "seconds"
 """The metric that is the time which the emitted nest is predicted to take (`bench.predict`)."""
 ROUNDS = 4
 STEPS = (-2, -1, 1, 2)
-"""By how many tiles of the next loop further in a tile shape is changed at a time."""
+"""By how many tiles of the next loop further in a tile shape is changed; half and twice of it are tried, too."""
 EQUAL = 1e-9
 """By how much of it costs may differ that count as equal."""
 
@@ -94,7 +94,8 @@ def _others(spec: Spec, address: Address) -> Iterator[Spec]:
         return
     inside = [_next_shape(path, address, name) for name, path in paths.items()]
     step = max((n for n in inside if n is not None), default=0)
-    for size in (shape + steps * step for steps in STEPS if step):
+    sizes = [*(shape + steps * step for steps in STEPS), shape // (2 * step) * step, 2 * shape] if step else []
+    for size in dict.fromkeys(sizes):
         if size > step:
             changed = replace(node, tile_shape=PerEinsum(size))
             yield spec.with_mapping(replaced(mapping, address, 1, (changed,)))
