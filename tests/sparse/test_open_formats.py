@@ -234,11 +234,13 @@ def test_a_tensor_has_the_same_alternatives_in_all_einsums():
     spec = spec.set("sparsity.formats", {"Main": {"Inputs": ["coo", "rle"], "Outputs": ["coo", "bitmask"]}})
     with pytest.raises(SpecError, match="'Y' has other alternatives in 'Main' for other Einsums"):
         einmap.map_workload(spec)
-    spec = spec.set("sparsity.formats", {"Main": {"Y": ["coo", "bitmask"], "A": ["coo", "uncompressed"]}})
+    # B is of one Einsum, whose search chooses for it
+    spec = spec.set("sparsity.formats", {"Main": {"Y": ["coo", "bitmask"], "A": ["coo", "uncompressed"]},
+                                         "Buffer": {"B": ["coo", "uncompressed"]}})  # fmt: skip
     result = einmap.map_workload(spec, fuse=False)
     every = [
-        einmap.map_workload(spec.set("sparsity.formats", {"Main": {"Y": y, "A": a}}), fuse=False).cost
-        for y in ("coo", "bitmask") for a in ("coo", "uncompressed")
+        einmap.map_workload(spec.set("sparsity.formats", {"Main": {"Y": y, "A": a}, "Buffer": {"B": b}}), fuse=False).cost
+        for y in ("coo", "bitmask") for a in ("coo", "uncompressed") for b in ("coo", "uncompressed")
     ]  # fmt: skip
     assert result.optimal and result.cost.edp == pytest.approx(min(cost.edp for cost in every), rel=1e-9)
-    assert result.front[0].formats["Main"].keys() == {"A", "Y"}
+    assert {name: set(one) for name, one in result.front[0].formats.items()} == {"Main": {"A", "Y"}, "Buffer": {"B"}}

@@ -70,14 +70,15 @@ def best_mappings(
 
     def whole(one: Spec, /, **limits: Any) -> Outcome:
         if formats := open_formats(one):
-            from einmap.mapper.compose.left_open.best_formats import best_formats, first_formats, together
+            from einmap.mapper.compose.left_open.best_formats import best_formats, first_formats, of_several, together
 
             first = one.with_formats(first_formats(formats))
             layouts = open_layouts(first)
             asked = read_options(_plain(first, layouts), **{**options, **limits})
             if not layouts and (found := together(first, formats, outcome_of, limits)) is not None:
                 return found
-            return best_formats(one, formats, asked, whole)
+            # those of one Einsum are chosen in its search, for each combination of the others
+            return best_formats(one, of_several(first, formats) or formats, asked, whole)
         if choices := open_layouts(one):
             from einmap.mapper.compose.left_open.best_layouts import best_layouts
 

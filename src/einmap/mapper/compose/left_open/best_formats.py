@@ -73,7 +73,7 @@ def together(
     `first`: the specification with the first ones; `search`: also takes `formats`. Tensors that several Einsums use
     have one format, so that each combination of these is searched by itself. Raises NoMappingError.
     """
-    if any(sum(c.tensor in einsum.tensors for einsum in first.workload.einsums) > 1 for c in choices):
+    if of_several(first, choices):
         return None
     count = _checked_count(first, choices)
     try:
@@ -82,6 +82,12 @@ def together(
         return None
     except NoMappingError as error:
         raise _nothing([error], count) from None
+
+
+def of_several(spec: Spec, choices: Sequence[FormatChoice]) -> list[FormatChoice]:
+    """The choices for tensors that several Einsums use."""
+    einsums = spec.workload.einsums
+    return [one for one in choices if sum(one.tensor in einsum.tensors for einsum in einsums) > 1]
 
 
 def first_formats(choices: Sequence[FormatChoice]) -> dict[str, dict[str, Any]]:
