@@ -1,15 +1,19 @@
 """Fused mappings of cascades whose tensors have zeros: those that are best on dense machines, and a bound for all.
 
 The search of cascades knows no zeros. On an easier machine, on which each action costs as if every saving were as great
-as it can be, its optimum is a lower bound for all mappings (`zeros.dense_bound`). What is best there, and with dense
-tensors, is evaluated with the zeros.
+as it can be, its optimum is a lower bound for all mappings (`zeros.dense_bound`). What is best there, with dense
+tensors, and with dense tensors where memories with formats have room for all, is evaluated with the zeros.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from einmap.arch.component import Memory
+from einmap.arch.tree import Architecture
 from einmap.errors import CapacityError, EinmapError, MappingError, NotSupportedError
 from einmap.mapper.problem.problem import Budget, Problem
 from einmap.mapper.result.outcome import Outcome, evaluated
@@ -52,18 +56,30 @@ def with_fused(one_by_one: Search, cascade: Search) -> Search:
     return run
 
 
+def _with_room(arch: Architecture, memories: Collection[str]) -> Architecture:
+    """An architecture on which some memories have room for everything: formats may make it."""
+    for name, unit in arch.components.items():
+        if isinstance(unit, Memory) and name in memories:
+            arch = arch.with_leaf(replace(unit, size_bits=math.inf))
+    return arch
+
+
 def _tried(problem: Problem, cascade: Search, budget: Budget) -> tuple[list[Found], float | None]:
     """Fused mappings that are valid, with their costs, and the least that any mapping costs; None where not known."""
     dense = problem.spec.dense()
     sparsities = list(problem.spec.sparsity.values())
     easy = dense.with_altered_archs(lambda arch: easier_for_all(arch, sparsities))
+    stored = {memory for sparsity in sparsities for memory, _ in sparsity.formats}
+    roomy = dense.with_altered_archs(lambda arch: _with_room(arch, stored))
     found: list[Found] = []
     bound: float | None = None
-    for number, spec in enumerate((easy, dense)):
+    machines = (easy, dense, roomy) if stored else (easy, dense)
+    for number, spec in enumerate(machines):
         if number and budget.is_over:
             break
         try:
-            outcome = cascade(replace(problem, spec=spec, formats=()), budget.share(0.5 + number / 2))
+            share = budget.share(1 / (len(machines) - number))
+            outcome = cascade(replace(problem, spec=spec, formats=()), share)
         except EinmapError:
             continue
         bound = bound if number else outcome.lower_bound
