@@ -55,6 +55,28 @@ def _load(kept: Any, signature: Any, context: Any) -> Any:
     return FunctionCache.load_overload(kept, signature, context) if found is None else found
 
 
+def loaded(found: Any) -> bool:
+    """Load a kernel that is on disk for just one kind of arguments, without a call; whether it was there.
+
+    A call would also look for extensions of Numba among all that is installed.
+    """
+    kept = getattr(found, "_cache", None)
+    if not isinstance(kept, FunctionCache):
+        return False
+    try:
+        rtsys.initialize(found.targetctx)
+        codegen = found.targetctx.codegen()
+        known = [
+            kinds for kinds, *of in kept._cache_file._load_index() if kept._index_key(kinds, codegen)[1:] == (*of,)
+        ]
+        if len(known) != 1:
+            return False
+        found.compile(known[0])
+    except (AttributeError, TypeError, ValueError, OSError):  # where Numba does it otherwise
+        return False
+    return True
+
+
 def maker(function: Callable[..., Any]) -> Any:
     """A function that other kernels alone call, and that makes or gives arrays."""
     return _of_kinds(njit(**_of_others)(function))

@@ -109,8 +109,13 @@ class _Part(JITCodeLibrary):  # type: ignore[misc]
 class _Whole(JITCodeLibrary):  # type: ignore[misc]
     """A kernel with all functions that it calls, optimised once."""
 
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self._own: set[str] = set()
+
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout
+        self._own |= {value.name for value in ll_module.global_variables}
 
     def add_linking_library(self, library: Any) -> None:
         """Take in a function, and those that it calls."""
@@ -122,9 +127,19 @@ class _Whole(JITCodeLibrary):  # type: ignore[misc]
                 self.add_linking_library(other)
 
     def _optimize_final_module(self) -> None:
+        # environments of functions that it calls go where nothing reads them: to load one imports the module
+        for value in self._of_others():
+            value.linkage = "internal"
         made = self._codegen._module_pass_manager()  # with what it was built by since Numba 0.62
         passes, *builder = made if isinstance(made, tuple) else [made]
         passes.run(self._final_module, *builder)
+        for value in self._of_others():
+            value.linkage = "common"
+
+    def _of_others(self) -> list[Any]:
+        """Environments of other functions."""
+        values = self._final_module.global_variables
+        return [value for value in values if value.name.startswith("_ZN08NumbaEnv") and value.name not in self._own]
 
 
 class Whole(CompilerBase):  # type: ignore[misc]

@@ -209,6 +209,40 @@ def test_machine_code_on_disk_is_read_without_what_compiles_other_code():
     assert "numba.np.arraymath" not in modules
 
 
+def test_a_kernel_on_disk_is_loaded_without_a_call_or_what_its_functions_are_made_of():
+    warm.warm(everything=False, cascades=False)  # from here on they are on disk
+    script = (
+        "import sys; from unittest.mock import Mock; from einmap.mapper.branch_and_bound import kernels; from einmap.mapper import warm\n"
+        "call = Mock(); print(warm.made_ready('search', kernels.search, call).compiled, call.called, *sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    compiled_anew, called, *modules = done.stdout.split()
+    assert (compiled_anew, called) == ("False", "False")
+    assert "numba.np.arrayobj" not in modules
+
+
+def test_a_kernel_that_is_not_on_disk_is_called(monkeypatch):
+    call = Mock()
+    warm.made_ready("own", lambda: None, call)
+    monkeypatch.setattr(FunctionCache, "_index_key", Mock(side_effect=AttributeError))
+    warm.made_ready("keep_least", keep_least, call)
+    assert call.call_count == 2
+
+
+def test_numba_is_imported_without_yaml_and_scipy(tmp_path):
+    script = "import sys; from einmap.cli.progress_bar import import_numba; import_numba(); print(*sys.modules)"
+
+    def read():
+        command = [sys.executable, "-c", script]
+        return subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path).stdout.split()
+
+    modules = read()
+    assert "numba" in modules
+    assert not {"yaml", "scipy"} & {*modules}
+    (tmp_path / ".numba_config.yaml").write_text("")
+    assert "numba" not in read()
+
+
 def test_where_machine_code_cannot_be_read_alone_it_is_read_as_numba_does(monkeypatch):
     whole = Mock(return_value="found")
     monkeypatch.setattr(FunctionCache, "load_overload", whole)

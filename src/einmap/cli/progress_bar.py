@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,13 +43,30 @@ def searching(*, maps: bool = False) -> Iterator[Search]:
     if maps and is_uncompiled():
         print_hint("the kernels of the search are compiled first, once on this machine (`einmap warmup` does it ahead)")
         with set_aside():
+            import_numba()
             from einmap.compiled import load_compiler  # here: it takes long, and few commands need it
 
             load_compiler()
+    elif maps:
+        with set_aside():
+            import_numba()
     shown = ProgressBar(error_console())
     search = Search(Progress(shown.report if shown.console.is_terminal else None))
     with shown, stopped_by_ctrl_c(search):
         yield search
+
+
+def import_numba() -> None:
+    """Import Numba without YAML and SciPy, of which it reads settings that are not there and a version."""
+    hidden = [name for name in ("yaml", "scipy") if name not in sys.modules]
+    if "numba" in sys.modules or Path(".numba_config.yaml").exists():
+        return
+    sys.modules |= dict.fromkeys(hidden)  # type: ignore[arg-type]
+    try:
+        import numba  # noqa: F401
+    finally:
+        for name in hidden:
+            del sys.modules[name]
 
 
 def is_uncompiled() -> bool:
