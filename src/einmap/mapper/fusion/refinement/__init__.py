@@ -15,6 +15,7 @@
 - `floors_with_room`: bounds of an Einsum before its choices are listed that know what memories have room for.
 - `front_listing`: what is to be known of an Einsum's fronts, and up to which limit: signature classes are listed, and
   fronts completed.
+- `same_graph`: options that are refined by one graph, more of them where the best known is near the bound.
 - `sample`: what a search of all tries beside it: a few of all loops, and what is simpler where that was put off.
 - `supposition`: searches as if a cascade were known that costs hardly more than the bound.
 """

@@ -3,10 +3,9 @@
 What is not listed yet takes part in the graph of boundary states as an unexpanded option: it fits whatever its memories
 fit, and costs at least so much. So the graph bounds the whole from below all the time, and what it says of the rest of
 the cascade tells how much an Einsum may cost by itself. The slack that is left is that of a few neighbours, however
-long the cascade is.
+long the cascade is. Each option is refined up to its own limit: one limit for all searched most of them far too deep.
 """
 
-# Options are refined one by one, each up to its own limit: one limit for all searched most of them far too deep.
 from __future__ import annotations
 
 import math
@@ -35,6 +34,7 @@ from einmap.mapper.fusion.refinement.met_keys import MetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
 from einmap.mapper.fusion.refinement.relaxation import Relaxation
+from einmap.mapper.fusion.refinement.same_graph import refine_near
 from einmap.mapper.fusion.refinement.sample import Sample
 from einmap.mapper.fusion.refinement.supposition import Suppositions
 from einmap.mapper.objective.tolerances import ROUNDING
@@ -137,7 +137,7 @@ class LazyRefinement:
                 continue
             if wanted := wanted or (self.large_ones(relaxed, large, least, most) if large else {}):
                 if not self.floors_raised(relaxed, wanted):
-                    self.refine(relaxed, wanted)
+                    refine_near(self, relaxed, wanted, least, most)
                 continue
             answer = self.widen(relaxed, max(least, self.known_bound), most)
             if answer is None:
@@ -213,8 +213,6 @@ class LazyRefinement:
         self.listing.complete(signatures)
         return self.join(relaxed, near, None)
 
-    # bounds
-
     def bound(self) -> Relaxation | None:
         """The graph of all that is listed and of all that is not, and what cascades cost at least.
 
@@ -287,7 +285,7 @@ class LazyRefinement:
             yield self.options[einsum.name, signature]
 
     def open_options(
-        self, relaxed: Relaxation, least: float, most: float
+        self, relaxed: Relaxation, least: float, most: float, wider: float = 1.0
     ) -> tuple[dict[tuple[int, int], float], list[tuple[int, int]]]:
         """Einsums and options that can be a part of what costs least but for a little, and are not known well enough.
 
@@ -296,11 +294,11 @@ class LazyRefinement:
         """
         first = contested(relaxed, self.cascade.costs) if self.cascade.proving else set()
         places = [k for k in relaxed.places if self.members[k].chains in first]
-        unknown, _ = self.open_at(places, relaxed, least, most)
-        return (unknown, []) if unknown else self.open_at(relaxed.places, relaxed, least, most)
+        unknown, _ = self.open_at(places, relaxed, least, most, wider)
+        return (unknown, []) if unknown else self.open_at(relaxed.places, relaxed, least, most, wider)
 
     def open_at(
-        self, places: Sequence[int], relaxed: Relaxation, least: float, most: float
+        self, places: Sequence[int], relaxed: Relaxation, least: float, most: float, wider: float
     ) -> tuple[dict[tuple[int, int], float], list[tuple[int, int]]]:
         """As `open_options`, of some Einsums."""
         large: list[tuple[int, int]] = []
@@ -308,9 +306,9 @@ class LazyRefinement:
         for unexpanded, step in ((True, STEP), (False, OF_FRONTS * STEP)):
             unknown: dict[tuple[int, int], float] = {}
             for k in places:
-                limit, options = above(least, step * self.share(k, fronts=not unexpanded), most), relaxed.options(k)
-                near = (o for o in relaxed.near(k, limit) if options[o].unexpanded == unexpanded)
-                for o in (o for o in near if relaxed.known_limit(k, o) < limit):
+                slack, options = step * wider * self.share(k, fronts=not unexpanded), relaxed.options(k)
+                near = relaxed.unknown_near(k, limit := above(least, slack, most))
+                for o in (o for o in near if options[o].unexpanded == unexpanded):
                     ahead = above(least, self.ahead(relaxed, k, o), most)
                     further = (ahead, self.listing.between(self.members[k].chains, options[o], least, limit), limit)
                     up_to = next((x for x in further if not self.is_too_large(relaxed, k, o, x, met)), None)
@@ -435,6 +433,7 @@ class LazyRefinement:
                 request = signature_requests.get(option.signature) if of is None else class_requests.get(of)
                 if request is not None:
                     request.remainder.append(self.remainder(k, relaxed.rests[k][o], request.limit))
+        relaxed.asked.update(unknown)
         self.listing.complete(signatures)
         self.listing.survey(signature_classes, MetKeys(relaxed, self.floors.cutoff))
 

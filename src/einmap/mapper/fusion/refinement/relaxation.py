@@ -48,6 +48,8 @@ class Relaxation:
         self._least: dict[tuple[Stage, ShortestPaths], Floats] = {}
         """Least objectives of cascades with each option."""
         self.fronts: dict[tuple[Stage, int, bool], FusedFront] = {}
+        self.asked: dict[tuple[int, int], float] = {}
+        """Limits up to which Einsums and options were listed or completed since."""
         self.tightened_paths, self.tightened_up_to = paths, -math.inf
         """Bounds of cascades up to a limit alone."""
 
@@ -105,6 +107,11 @@ class Relaxation:
         fits &= ~stage.step.unexpanded | (self.known_limits(k) < limit)
         numbers: list[int] = np.flatnonzero(fits).tolist()
         return numbers
+
+    def unknown_near(self, k: int, limit: float) -> list[int]:
+        """The options near a limit that are not known up to it, nor asked for."""
+        known = self.known_limits(k)
+        return [o for o in self.near(k, limit) if max(float(known[o]), self.asked.get((k, o), 0.0)) < limit]
 
     def all_near(self, limit: float) -> list[list[int]]:
         """For each Einsum the options that cascades up to a limit can have."""
