@@ -21,7 +21,7 @@ from einmap.mapper.branch_and_bound.decode import nodes_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.stalled import offer_stalled, settled
 from einmap.mapper.fusion.fronts.nests.growing import ClassList, GrowingFront, Listed, exceeds_cutoff, promise
-from einmap.mapper.fusion.fronts.nests.loops import loop_nodes
+from einmap.mapper.fusion.fronts.nests.loops import Kind, loop_nodes
 from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
 from einmap.mapper.fusion.fronts.nests.nest_plan import plan_of
 from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules
@@ -354,15 +354,28 @@ class EinsumFronts:
     def outer_nest_rows(self, signature: FusionSignature) -> Floats:
         """Rows as of a front that every chain of a signature has one of: none of them is below its outer nest's."""
         if signature not in self._outer_nest_rows:
-            outer_nests = self.listed[signature.signature_class][signature]
-            n, m = len(self.request.goals), len(self.space.memories)
-            rows = self._outer_nest_rows[signature] = np.zeros((len(outer_nests), n + m * (1 + len(signature.loops))))
-            for row, (search, outer_nest) in zip(rows, outer_nests, strict=True):
-                numbers = self._numbers(search)
-                row[:n] = outer_nest.least
-                row[n : n + m] = outer_nest.occupied[numbers]
-                row[n + m :] = self._staying(outer_nest, numbers)
+            self._outer_nest_rows |= self._rows_of_class(self.listed[signature.signature_class])
         return self._outer_nest_rows[signature]
+
+    def _rows_of_class(
+        self, listed: Mapping[FusionSignature, Sequence[Listed]]
+    ) -> Iterator[tuple[FusionSignature, Floats]]:
+        """Rows of all signatures of a class, many of which have one outer nest alone."""
+        alike: dict[tuple[PathSearch, tuple[Kind, ...]], list[FusionSignature]] = {}
+        for signature, outer_nests in listed.items():
+            for search in {search: None for search, _ in outer_nests}:
+                alike.setdefault((search, tuple(kind for kind, _ in signature.loops)), []).append(signature)
+        parts: dict[FusionSignature, list[Floats]] = {}
+        for (search, _), signatures in alike.items():
+            every = [[outer_nest for of, outer_nest in listed[s] if of is search] for s in signatures]
+            together = [outer_nest for some in every for outer_nest in some]
+            staying = self._staying(together, self._numbers(search))
+            occupied = np.array([outer_nest.occupied for outer_nest in together])[:, self._numbers(search)]
+            rows = np.hstack([[outer_nest.least for outer_nest in together], occupied, staying])
+            ends = np.cumsum([len(some) for some in every])
+            for signature, part in zip(signatures, np.split(rows, ends[:-1]), strict=True):
+                parts.setdefault(signature, []).append(part)
+        return ((s, of_each[0] if len(of_each) == 1 else np.concatenate(of_each)) for s, of_each in parts.items())
 
     def _numbers(self, search: PathSearch) -> list[int]:
         """For each memory of the space its number in a search, that of memories of other paths where it has none."""
@@ -372,7 +385,7 @@ class EinsumFronts:
     def _complete(self, search: PathSearch, outer_nest: OuterNest, growing: GrowingFront, walk: Descent) -> None:
         """Search the completions of one outer nest."""
         numbers = self._numbers(search)
-        kept = self._staying(outer_nest, numbers)
+        kept = self._staying([outer_nest], numbers)[0]
         used = [objective_kernels.BITS + numbers[m] for m in self._counted(outer_nest.signature)]
         codes = [*search.goal_codes, *used, *(objective_kernels.KEPT + i for i in range(kept.size))]
         search.value_codes = np.array(codes, dtype=np.int64)
@@ -403,12 +416,16 @@ class EinsumFronts:
             take_own(growing.archive, archive, self.request.goals, search.goal_codes, outer_nest.ahead)
         self.meter.nodes += walk.nodes - nodes
 
-    def _staying(self, outer_nest: OuterNest, numbers: Sequence[int]) -> Floats:
-        """Bits of each memory that stay while other Einsums run below the first, the first two, ... fused loops."""
-        fused = len(outer_nest.signature.loops)
-        alive = outer_nest.signature.alive(self.space.by_tree)[:, 1:]
-        staying: Floats = outer_nest.kept[numbers, : fused + 1] @ alive
-        return staying.ravel()
+    def _staying(self, outer_nests: Sequence[OuterNest], numbers: Sequence[int]) -> Floats:
+        """Bits of each memory that stay while other Einsums run below the first, the first two, ... fused loops.
+
+        A row for each outer nest; all have loops of the same kinds.
+        """
+        signature = outer_nests[0].signature
+        alive = signature.alive(self.space.by_tree)[:, 1:]
+        kept = np.array([outer_nest.kept[:, : 1 + len(signature.loops)] for outer_nest in outer_nests])[:, numbers]
+        staying: Floats = (kept @ alive).reshape(len(kept), -1)
+        return staying
 
     def _walk(self, search: PathSearch, outer_nest: OuterNest) -> Descent:
         n, widest = len(outer_nest.compiled.levels), max(search.lattice.size, len(search.children) + 1)

@@ -30,7 +30,7 @@ from einmap.mapper.fusion.refinement.einsum_floors import raised_with
 from einmap.mapper.fusion.refinement.front_listing import FrontListing, RefinementRequest, above, wider_than
 from einmap.mapper.fusion.refinement.good_cascades import BEAM, Turns, apart, good_cascade
 from einmap.mapper.fusion.refinement.good_cascades import OF_MEAN as OF_MEAN_OF_FRONTS
-from einmap.mapper.fusion.refinement.met_keys import MetKeys
+from einmap.mapper.fusion.refinement.met_keys import LatestMetKeys, MetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
 from einmap.mapper.fusion.refinement.relaxation import Relaxation
@@ -85,6 +85,7 @@ class LazyRefinement:
         self.steps: Sequence[EinsumOptions] = ()
         self.packed: dict[Stage, PackedOptions] = {}
         """Facts of the options of each stage; taken over where a stage is the same in the next graph."""
+        self.met_keys = LatestMetKeys()
         self.listing = FrontListing(cascade, self.option_bounds, passed)
         self.shares: list[float] = []
         self.slope: float | None = None
@@ -162,7 +163,7 @@ class LazyRefinement:
         """List or complete what the best row has that is not known, and what seems to be about as good."""
         if self.floors_raised(relaxed, unknown):
             return
-        limits, met = self.around(relaxed, unknown, most), MetKeys(relaxed, most)
+        limits, met = self.around(relaxed, unknown, most), self.met_keys.of(relaxed, most)
         too_large = [k for k, o in unknown if self.is_too_large(relaxed, k, o, limits[k, o], met)]
         for chains in {self.members[k].chains for k in too_large}:
             self.listing.more(chains)
@@ -302,7 +303,7 @@ class LazyRefinement:
     ) -> tuple[dict[tuple[int, int], float], list[tuple[int, int]]]:
         """As `open_options`, of some Einsums."""
         large: list[tuple[int, int]] = []
-        met = MetKeys(relaxed, most)
+        met = self.met_keys.of(relaxed, most)
         for unexpanded, step in ((True, STEP), (False, OF_FRONTS * STEP)):
             unknown: dict[tuple[int, int], float] = {}
             for k in places:
@@ -345,7 +346,7 @@ class LazyRefinement:
         Before them what they have to meet, where that is not known.
         """
         near_bound = most <= least * (1 + self.mean_share)
-        neighbours = self.neighbours(relaxed, most, MetKeys(relaxed, most)) if near_bound else {}
+        neighbours = self.neighbours(relaxed, most, self.met_keys.of(relaxed, most)) if near_bound else {}
         if neighbours:
             return neighbours
         listing, chains = self.listing, [self.members[k].chains for k, _ in large]
@@ -435,7 +436,7 @@ class LazyRefinement:
                     request.remainder.append(self.remainder(k, relaxed.rests[k][o], request.limit))
         relaxed.asked.update(unknown)
         self.listing.complete(signatures)
-        self.listing.survey(signature_classes, MetKeys(relaxed, self.floors.cutoff))
+        self.listing.survey(signature_classes, self.met_keys.of(relaxed, self.floors.cutoff))
 
     def remainder(self, k: int, rest: Floats, most: float) -> Remainder | None:
         """Costs that the rest of the cascade adds to an Einsum's chains."""

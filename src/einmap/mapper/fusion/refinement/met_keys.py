@@ -85,6 +85,19 @@ class MetKeys:
         return self._of_users[stage, slot]
 
 
+class LatestMetKeys:
+    """The latest keys that were asked for: of one graph and up to one limit they are asked for many times."""
+
+    def __init__(self) -> None:
+        self._latest: MetKeys | None = None
+
+    def of(self, relaxed: Relaxation, most: float) -> MetKeys:
+        """Keys that others can meet in cascades up to `most`, by the bounds of a graph."""
+        if self._latest is None or self._latest.relaxed is not relaxed or self._latest.most != most:
+            self._latest = MetKeys(relaxed, most)
+        return self._latest
+
+
 def _in_all(users: list[LoopsByMemory]) -> LoopsByMemory:
     """Keys that all of some users leave."""
     met = dict(users[0])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from einmap.arrays import Floats
+from einmap.arrays import Floats, Ints
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts
 from einmap.mapper.fusion.paths.boundary_states import EinsumOptions, Option
@@ -35,14 +35,18 @@ class OptionFloors:
     options: Mapping[tuple[str, FusionSignature | SignatureClass], Option]
     cutoff: float = math.inf
     steps: Sequence[EinsumOptions] = ()
-    _floors: dict[Option, float] = field(default_factory=dict)
+    _values: Floats = field(default_factory=lambda: np.zeros(0))
+    """Floors by the number of an option, not a number where none is known."""
+    _numbers: dict[Option, int] = field(default_factory=dict)
+    _of_step: dict[EinsumOptions, Ints] = field(default_factory=dict)
+    """Numbers of the options of each step; of those that are made again later, too."""
     _rests: dict[Option, Floats] = field(default_factory=dict)
     """Of signature classes: what all other Einsums cost at least, weighted."""
-    _steps: dict[tuple[EinsumOptions, tuple[int, ...]], EinsumOptions] = field(default_factory=dict)
+    _steps: dict[tuple[EinsumOptions, bytes], EinsumOptions] = field(default_factory=dict)
 
     def copied(self) -> OptionFloors:
         """A copy of all bounds, for a search of its own."""
-        return replace(self, _floors=dict(self._floors), _rests=dict(self._rests), _steps=dict(self._steps))
+        return replace(self, _values=self._values.copy(), _rests=dict(self._rests), _steps=dict(self._steps))
 
     def of_first(self, limit: float) -> FirstFloors | None:
         """Floors for a search of what is within a limit; None where it is beyond the cutoff."""
@@ -53,9 +57,9 @@ class OptionFloors:
         floors: dict[str, dict[FusionSignature | SignatureClass, float]] = {}
         for step, chains, _ in self._each(self.steps):
             of = floors.setdefault(first_of[chains], {})
-            for option in step.options:
+            for option, floor in zip(step.options, self._floors(step).tolist(), strict=True):
                 key = option.signature_class or option.signature
-                of[key] = min(of.get(key, math.inf), self._floors[option])
+                of[key] = min(of.get(key, math.inf), floor)
         return FirstFloors(floors, limit)
 
     def within(self, steps: Sequence[EinsumOptions]) -> list[EinsumOptions]:
@@ -66,24 +70,28 @@ class OptionFloors:
         known = self.cascade.first_floors
         first_of = dict(zip(steps, self.cascade.firsts, strict=True)) if known else {}
         for step, _, _ in self._each(steps):
-            floors = np.array([self._floors.get(option, -math.inf) for option in step.options])
+            floors = self._floors(step)
             if known:
                 floors[[not known.allow(first_of[step], option) for option in step.options]] = math.inf
-            numbers = tuple(np.flatnonzero(floors <= self.cutoff * (1 + ROUNDING)).tolist())
-            if len(numbers) < len(step.options) and (step, numbers) not in self._steps:
-                self._steps[step, numbers] = replace(step, options=tuple(step.options[o] for o in numbers))
-            fewer[step] = self._steps.get((step, numbers), step)
+            left = np.flatnonzero(floors <= self.cutoff * (1 + ROUNDING))
+            where = step, left.tobytes()
+            if len(left) < len(step.options) and where not in self._steps:
+                fewer_options = self._steps[where] = replace(
+                    step, options=tuple(step.options[o] for o in left.tolist())
+                )
+                self._of_step[fewer_options] = self._of_step[step][left]
+            fewer[step] = self._steps.get(where, step)
         return [fewer[step] for step in steps]
 
     def listed(self, steps: Sequence[EinsumOptions], changed: Collection[Fronts]) -> None:
         """Take over the floors of signature classes for what was listed of them anew."""
-        for step, chains, name in self._each(steps):
-            by_class: dict[SignatureClass, list[Option]] = {}
-            for option in step.options if chains in changed and math.isfinite(self.cutoff) else ():
+        for step, chains, name in self._each(steps) if math.isfinite(self.cutoff) else ():
+            by_class: dict[SignatureClass, list[int]] = {}
+            for o, option in enumerate(step.options) if chains in changed else ():
                 if not option.unexpanded:
-                    by_class.setdefault(option.signature.signature_class, []).append(option)
+                    by_class.setdefault(option.signature.signature_class, []).append(o)
             for signature_class, options in by_class.items():
-                self._take_over(self.options.get((name, signature_class)), chains, options, step.times)
+                self._take_over(self.options.get((name, signature_class)), chains, step, options)
 
     def learn(self, relaxed: Relaxation | None, steps: Sequence[EinsumOptions]) -> None:
         """Raise floors by the graph of the options that were `within` the cutoff.
@@ -93,19 +101,37 @@ class OptionFloors:
         if math.isinf(self.cutoff):
             return
         self.steps = steps
-        floors: dict[Option, float] = {}
+        of_options = [self._numbers_of(step) for step, _, _ in self._each(steps)]
         of_stages = [] if relaxed is None else [(relaxed.stages[k], relaxed.rests[k]) for k in relaxed.places]
-        for stage, rests in of_stages:
+        numbers_of = [self._numbers_of(stage.step) for stage, _ in of_stages]
+        floors, rests_of = np.full(len(self._values), math.inf), dict[Option, Floats]()
+        for (stage, rests), numbers in zip(of_stages, numbers_of, strict=True):
             assert relaxed is not None
-            values = relaxed.values(relaxed.paths.through[stage])
-            for option, value, rest in zip(stage.step.options, values, rests, strict=True):
-                again = option in floors
-                floors[option] = min(float(value), floors.get(option, math.inf))
-                if option.unexpanded:
-                    self._rests[option] = np.minimum(rest, self._rests[option]) if again else rest
-        for step, _, _ in self._each(steps):
-            for option in step.options:
-                self._floors[option] = max(self._floors.get(option, -math.inf), floors.get(option, math.inf))
+            floors[numbers] = np.minimum(floors[numbers], relaxed.values(relaxed.paths.through[stage]))
+            for o in np.flatnonzero(stage.step.unexpanded).tolist():
+                option = stage.step.options[o]
+                rests_of[option] = np.minimum(rests[o], rests_of.get(option, math.inf))
+        self._rests |= rests_of
+        for numbers in of_options:
+            self._values[numbers] = np.fmax(self._values[numbers], floors[numbers])
+
+    def _numbers_of(self, step: EinsumOptions) -> Ints:
+        """The number of each option of a step; each option has one, whatever step it is of."""
+        if step not in self._of_step:
+            numbers = [self._numbers.setdefault(option, len(self._numbers)) for option in step.options]
+            self._of_step[step] = np.array(numbers, dtype=np.int64)
+        if len(self._values) < len(self._numbers):
+            self._values = np.append(self._values, np.full(2 * len(self._numbers) - len(self._values), math.nan))
+        return self._of_step[step]
+
+    def _floors(self, step: EinsumOptions) -> Floats:
+        """The floors of the options of a step, without limit where none is known."""
+        return self._known(step, -math.inf)
+
+    def _known(self, step: EinsumOptions, unknown: float) -> Floats:
+        """The floors of the options of a step, with a number for unknown ones."""
+        numbers = self._numbers_of(step)
+        return np.nan_to_num(self._values[numbers], nan=unknown, posinf=math.inf, neginf=-math.inf)
 
     def _each(self, steps: Sequence[EinsumOptions]) -> Iterator[tuple[EinsumOptions, Fronts, str]]:
         """Each step once, with the fronts that its options are of and the name of the first Einsum that has it."""
@@ -115,14 +141,17 @@ class OptionFloors:
                 seen.add(step)
                 yield step, member.chains, member.einsum.name
 
-    def _take_over(self, of_class: Option | None, chains: Fronts, options: Sequence[Option], times: float) -> None:
+    def _take_over(self, of_class: Option | None, chains: Fronts, step: EinsumOptions, options: Sequence[int]) -> None:
         """Floors of options of which chains were listed that their signature class stood for."""
+        numbers, known = self._numbers_of(step)[options], self._known(step, math.inf)[options]
         floor, rest = -math.inf, None
         if of_class is not None:
-            floor, rest = self._floors.get(of_class, floor), self._rests.get(of_class)
+            number, rest = self._numbers.get(of_class, len(self._values)), self._rests.get(of_class)
+            floor = float(np.fmax(floor, self._values[number])) if number < len(self._values) else floor
         least, weights = np.full(len(options), -math.inf), self.cascade.weights
         if rest is not None and len(rest) == len(weights):
-            own = [(bounds_of(chains, option) @ weights.T).min(axis=0) for option in options]
-            least = self.cascade.objective.values(weights, times * np.array(own) + rest)
-        for option, value in zip(options, least.tolist(), strict=True):
-            self._floors[option] = max(min(self._floors.get(option, math.inf), floor), value)
+            bounds = [bounds_of(chains, step.options[o]) for o in options]
+            begins = np.cumsum([0, *(len(rows) for rows in bounds[:-1])])
+            own = np.minimum.reduceat(np.concatenate(bounds) @ weights.T, begins)
+            least = self.cascade.objective.values(weights, step.times * own + rest)
+        self._values[numbers] = np.maximum(np.minimum(known, floor), least)

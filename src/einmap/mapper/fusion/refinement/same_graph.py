@@ -16,7 +16,7 @@ BESIDE = 1.03
 """How far above the bound the best known may be, in parts of it."""
 FURTHEST = 64
 """How many times as far as at first is looked."""
-OF_GRAPH, OF_FRONT = 6, 50
+OF_GRAPH, OF_FRONT = 2, 50
 """Outer nests that are listed in as much time as a graph takes for each of its options, and as a front takes."""
 
 type Limits = Mapping[tuple[int, int], float]
