@@ -13,6 +13,8 @@ import einmap
 from einmap.errors import NoMappingError, NotSupportedError, SpecError
 from einmap.execute.execute import execute
 from einmap.frontends.yaml.spec import dump_mapping
+from einmap.mapper.mapper import best_mappings
+from einmap.mapper.result.result_cache import ResultCache
 from einmap.spec.open_formats import open_formats
 
 METRICS = ["energy", "latency", "energy_delay_product", "energy,latency"]
@@ -157,6 +159,23 @@ def test_what_fits_with_some_formats_alone_is_found_and_proven():
     assert "all 6 choices of formats were searched or ruled out by a bound" in narrow.reason
     with pytest.raises(NoMappingError, match="with none of 6 choices of formats: no mapping of Einsum 'Z'"):
         einmap.map_workload(einmap.loads(TEXT.replace("SIZE", "16")))
+
+
+class Kept(dict):
+    """A store of texts."""
+
+    read = dict.get
+    write = dict.__setitem__
+
+
+def test_a_result_that_is_kept_has_its_formats():
+    cache = ResultCache(Kept(), "code")
+    spec = einmap.loads(TEXT.replace("SIZE", "24").replace("[uncompressed, bitmask]", "[bitmask, uncompressed]"))
+    first, again = (best_mappings(spec, metrics="energy", cache=cache) for _ in range(2))
+    assert (first.cached, again.cached) == (False, True)
+    assert again.front[0].formats == first.front[0].formats and again.cost == first.cost
+    chosen = best_mappings(spec.with_formats(first.front[0].formats), metrics="energy", cache=cache)
+    assert not chosen.cached and chosen.cost == first.cost
 
 
 def test_a_search_that_is_stopped_claims_no_optimum():

@@ -41,6 +41,13 @@ def imported(tmp_path, text, **options):
     return read([path], define={}, **options)
 
 
+def test_a_diagonal_has_two_ranks_of_one_variable(tmp_path):
+    text = NEWER.replace("{name: A, projection: [[[M]], [[K]]]}", "{name: A, projection: [[[K]], [[K]]]}")
+    spec = loads(imported(tmp_path, text).files["workload.yaml"])
+    assert spec.bindings.rank_sizes["A"] == {"K": 16, "K_2": 16}
+    assert spec.workload.einsums[0].extents == {"m": 4, "k": 16, "n": 8}
+
+
 def test_projections_with_coefficients_become_indices(tmp_path):
     spec = loads(imported(tmp_path, CONV_1D, bits=16).files["workload.yaml"])
     (einsum,) = spec.workload.einsums

@@ -36,7 +36,7 @@ class DataSpace:
     def text(self, ranks: Mapping[str, str]) -> str:
         """The tensor as an Einsum has it, such as `Input[n, PR: p + r]`; `ranks`: names of ranks by variable."""
         indices = zip(self.rank_names(ranks), self.indices, strict=True)
-        parts = [str(index) if str(index) in ranks else f"{rank}: {index}" for rank, index in indices]
+        parts = [str(index) if ranks.get(str(index)) == rank else f"{rank}: {index}" for rank, index in indices]
         return f"{self.tensor}[{', '.join(parts)}]"
 
     def rank_names(self, ranks: Mapping[str, str]) -> list[str]:
@@ -45,10 +45,10 @@ class DataSpace:
         found: list[str] = []
         for index in self.indices:
             text, rank = str(index), ""
-            if text not in ranks:
+            if text not in ranks or ranks[text] in found:  # a diagonal has two ranks of one variable
                 rank = identifier("".join(ranks[v] for v, _ in index.terms) or "ONE", taken)
                 taken.add(rank)
-            found.append(ranks.get(text, rank))
+            found.append(rank or ranks[text])
         return found
 
 
