@@ -23,3 +23,19 @@ def test_the_program_sets_aside_what_it_has_imported():
     words = [sys.executable, "-c", code, "examples"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     assert done.stdout.splitlines()[-1:] == ["True True True"], done.stdout + done.stderr
+
+
+def test_what_is_imported_later_is_set_aside_too_but_not_in_programs_of_others():
+    code = (
+        "import gc; from einmap import gc_pause; counts = []\n"
+        "def look(): counts.append(gc.get_freeze_count())\n"
+        "with gc_pause.importing(): import wave\n"
+        "look(); gc_pause.set_imported_aside(); look()\n"
+        "with gc_pause.importing(): import numpy\n"
+        "look(); held = [[] for _ in range(1000)]\n"
+        "with gc_pause.importing(): pass\n"
+        "look(); print(*counts)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    of_others, first, later, same = map(int, done.stdout.split())
+    assert of_others < first < later == same

@@ -57,6 +57,15 @@ def set_imported_aside() -> None:
 
 
 @contextmanager
+def importing() -> Iterator[None]:
+    """Keep garbage collections from what is imported within too, in a process of einmap's own."""
+    known = len(sys.modules)
+    yield
+    if _UNCOLLECTED.imported and len(sys.modules) > known:
+        gc.freeze()
+
+
+@contextmanager
 def set_aside() -> Iterator[None]:
     """Keep garbage collections within from existing objects: they are slow where a compiler is loaded.
 

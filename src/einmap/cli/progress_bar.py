@@ -18,7 +18,7 @@ from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElap
 from rich.progress import Progress as RichProgress
 
 from einmap.cli.output import error_console, print_hint
-from einmap.gc_pause import set_aside
+from einmap.gc_pause import importing, set_aside
 from einmap.progress import Progress, Report
 from einmap.units import format_count
 
@@ -42,13 +42,13 @@ def searching(*, maps: bool = False) -> Iterator[Search]:
     """
     if maps and is_uncompiled():
         print_hint("the kernels of the search are compiled first, once on this machine (`einmap warmup` does it ahead)")
-        with set_aside():
+        with set_aside(), importing():
             import_numba()
             from einmap.compiled import load_compiler  # here: it takes long, and few commands need it
 
             load_compiler()
     elif maps:
-        with set_aside():
+        with set_aside(), importing():
             import_numba()
     shown = ProgressBar(error_console())
     search = Search(Progress(shown.report if shown.console.is_terminal else None))

@@ -19,7 +19,7 @@ import numpy as np
 
 from einmap.arch.component import Memory, Toll
 from einmap.errors import At, SpecError
-from einmap.gc_pause import set_aside
+from einmap.gc_pause import importing, set_aside
 from einmap.mapper.capabilities import refuse_unknown
 from einmap.mapper.given.read import Given, patterns_of
 from einmap.mapper.objective.metrics import added_metric
@@ -143,7 +143,8 @@ def _search_of_cascade(problem: Problem, adds_up: bool) -> Search:
 def _searched(problem: Problem, progress: Progress | None) -> Outcome:
     """Search with what the options allow of time and memory."""
     with set_aside():
-        _make_ready(problem, progress)
+        with importing():
+            _make_ready(problem, progress)
         start, options = time.perf_counter(), problem.options
         left = left_of(options.memory, _place_of_memory_limit(problem))
         from einmap.mapper.cost_bounds.cost_to_go.kept_room import KEPT_ROOM
