@@ -5,6 +5,7 @@ import math
 import random
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 from tests.machines import workload
@@ -16,9 +17,11 @@ from tests.random_specs.problems import draw_array, draw_problem
 import einmap
 from einmap.mapper.branch_and_bound.sparse_search import SparseSearch
 from einmap.mapper.cost_bounds import compute_path
+from einmap.mapper.cost_bounds.cost_to_go import sparse_kernels
 from einmap.mapper.cost_bounds.cost_to_go.sparse_tables import Limit
 from einmap.mapper.objective.pareto_archive import Archive
 from einmap.mapper.objective.tolerances import TIE
+from einmap.mapper.templates import groups
 from einmap.mapper.warm import warm
 
 
@@ -55,6 +58,8 @@ def compared(problem, rng, most, known):
     semantics = rng.choice(["exact", "accelforge"])
     goals = rng.choice([[rng.choice(ADDITIVE)], ["energy_delay_product"], ["energy", "latency"]])
     given = spec_of(problem)
+    if known is not None:
+        known.rows = []
     theirs, result = front(given, goals, semantics=semantics, brute_force=True, max_evaluations=most)
     if result is None or not result.optimal:
         return False
@@ -85,6 +90,21 @@ def test_tables_with_few_rows_lose_nothing(few_rows):
 
 def test_arrays_of_three_and_four_dimensions():
     assert sum(drawn(draw_array, seed, 1_500) for seed in range(20_200, 20_204)) >= 1
+
+
+@pytest.mark.parametrize(("metric", "ties"), [("energy", False), ("latency", True), ("energy_delay_product", False)])
+def test_rows_that_loops_do_not_lead_to_are_not_needed(monkeypatch, metric, ties):
+    kernel = Mock(wraps=sparse_kernels.rows_above_gap)
+    monkeypatch.setattr(sparse_kernels, "rows_above_gap", kernel)
+    spec = einmap.load("edge", "conv", define={"M": 16, "C": 12, "P": 8, "Q": 8})
+    costs = []
+    for points, is_sparse in ((1, True), (math.inf, False)):
+        monkeypatch.setattr(groups, "FEW_POINTS", points)
+        kernel.reset_mock()
+        result = einmap.map_workload(spec, metrics=metric, break_ties=ties)
+        assert kernel.called == is_sparse
+        costs.append((result.cost.energy, result.cost.latency, result.optimal))
+    assert costs[0] == costs[1]
 
 
 @pytest.mark.slow

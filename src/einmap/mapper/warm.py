@@ -23,8 +23,8 @@ import numpy as np
 from einmap.compiled import loaded
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds.cost_to_go import dense_kernels
-from einmap.mapper.mapspace.tile_lattice import LARGE
 from einmap.mapper.objective import objective_kernels
+from einmap.mapper.templates.groups import FEW_POINTS
 from einmap.numbers import divisors
 from einmap.progress import Progress
 
@@ -176,16 +176,17 @@ def _calls_of_few() -> Calls:
 
     one, two = np.zeros(1, dtype=np.int64), np.zeros(2, dtype=np.int64)
     column, flags = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.bool_)
-    table, costs, row = np.zeros((1, 2)), np.zeros(2), np.zeros(1)
+    table, row = np.zeros((1, 2)), np.zeros(1)
     layout = row + 1, one, one + 1, one + 1, row + 1, two, one, one[:0], row[:0]
     return (sparse_kernels, tree_kernels), {
         "rows_above_gap": lambda: sparse_kernels.rows_above_gap(
-            np.zeros((2, 2)), two.copy(), 0, 1, 1, layout, (flags, one, flags, np.zeros((1, 2), dtype=np.int32)),
-            (one, row, 0.0), (0, one, row, 0.0, (np.zeros((1, 4), dtype=np.int64), one, row)), costs, costs,
-            np.zeros(4),
-            (np.zeros((1, 1)), 1, 0.0, table[:0, :1].copy(), 0.0, one, 0.0, row + 1, row, one, row, 2),
+            np.zeros((2, 2)), two.copy(), np.zeros((1, 2), dtype=np.int64), two.copy(), layout,
+            (flags, one, two, one.astype(np.int32)),
+            (one, row, 0.0), (0, one, row, 0.0, (np.zeros((1, 4), dtype=np.int64), one, row)), table, table,
+            np.zeros((1, 4)), column, table,
+            (np.zeros((1, 1)), 1, 0.0, table[:0, :1].copy(), 0.0, one, 0.0, row + 1, row, one, row),
         ),
-        "outer_points": lambda: sparse_kernels.outer_points(one, 0, 1, layout, one, column, flags, one.copy()),
+        "outer_points": lambda: sparse_kernels.outer_points(one, 0, 1, layout, one, column, one, one.copy()),
         "take_least": lambda: sparse_kernels.take_least(table.copy(), one, one, table),
         "links_to_groups": lambda: tree_kernels.links_to_groups(column, column, np.zeros((1, 1), dtype=np.bool_), 0),
     }  # fmt: skip
@@ -196,7 +197,7 @@ _ready: dict[str, Warmed] = {}
 
 def needs_all(bounds: Iterable[Sequence[int]]) -> bool:
     """Whether a search may need every kernel, from the bounds of each Einsum's rank variables."""
-    return any(prod(len(divisors(b)) for b in own) > LARGE for own in bounds)
+    return any(prod(len(divisors(b)) for b in own) > FEW_POINTS for own in bounds)
 
 
 OF_CASCADES = {

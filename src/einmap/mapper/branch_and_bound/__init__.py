@@ -13,10 +13,11 @@
 - `path_search`: branch and bound over the dataplacements of one Einsum on one path: the best mappings, proven.
 - `smallest_tiles`: whether anything fits, without a search: the smallest tiles that a dataplacement and a use of
   the lanes leave.
-- `sparse_search`: the search of one Einsum on one path where the lattice is large: tables with few rows, filled
-  plan by plan.
+- `sparse_search`: the search of one Einsum on one path where the lattice is large, or loops leave most of it out:
+  tables with few rows, filled plan by plan.
 - `stalled`: mappings of machines that stall tile by tile, as searches come to them: in their best order, with their
   real latency.
+- `taken_plans`: tables of the dataplacements that a search takes some at a time, with the same uses of the fanouts.
 - `tied_search`: ties of one Einsum: of the mappings that are equally good by energy or by latency the best by the
   other one.
 - `zeros_parts`: parts of a search with zeros: dataplacements with windows of what stands further out, and formats

@@ -22,10 +22,10 @@ from einmap.mapper.branch_and_bound.decode import mapping_of, nodes_of
 from einmap.mapper.branch_and_bound.optimum import Optimum
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.smallest_tiles import fits_nowhere
-from einmap.mapper.branch_and_bound.sparse_search import SparseSearch, new_search
+from einmap.mapper.branch_and_bound.sparse_search import new_search
 from einmap.mapper.branch_and_bound.stalled import offer, offer_stalled, settled
+from einmap.mapper.branch_and_bound.taken_plans import TakenPlans, lanes_with_room
 from einmap.mapper.cost_bounds.compute_path import PLANNING, Path
-from einmap.mapper.cost_bounds.cost_to_go.sparse_tables import Limit
 from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, FIRST_PLANS, FIRST_USES, MOST_LANES, Bounds
 from einmap.mapper.cost_bounds.relaxed_bounds import bounds_of_uses as of_uses
 from einmap.mapper.given.alignment import unlike
@@ -247,7 +247,7 @@ class SearchRun:
     def search_chunk(self, path: Path, group: Group, group_bounds: Bounds, chunk: Ints) -> None:
         """All plans with some lanes; where tables are dear, only with those that the bounds of each leave to it."""
         plans, lanes, mapping_counts = group.plans, group.lanes, group.mapping_counts
-        if not path.tile_shapes.is_sparse:
+        if not path.is_sparse:
             for part in path.pricer.units.alike(lanes, chunk):
                 begun, bounds = self.without_plans(path, lanes, part), group_bounds.of_plans(part)
                 self.search_lanes(path, plans, begun, bounds, mapping_counts.weights(part))
@@ -276,7 +276,7 @@ class SearchRun:
         """The first of some uses of the fanouts, as many as leave room for tables of several templates."""
         room = self.request.room * PART_OF_ROOM
         # for few lanes room is there without looking
-        while not path.tile_shapes.is_sparse and len(chosen) > max(1, path.lanes_with_room()):
+        while not path.is_sparse and len(chosen) > max(1, lanes_with_room(path)):
             search = self.without_plans(path, lanes, chosen)
             if not any(search.compile(plan) is not None for plan in plans) or search.tables.bytes <= room:
                 break
@@ -291,8 +291,16 @@ class SearchRun:
 
         `begun`: a search with these lanes; `weights`: mappings of a plan with them, by its loops.
         """
+        with TakenPlans(self, begun, plans) as tables:
+            self.search_taken(path, plans, begun, bounds, weights, tables)
+
+    def search_taken(
+        self, path: Path, plans: list[ChainTemplate], begun: PathSearch, bounds: Floats, weights: dict[Loops, float],
+        tables: TakenPlans,
+    ) -> None:  # fmt: skip
+        """As `search_lanes`, with `tables` of the plans that it takes."""
         lanes, waiting = begun.lanes, [int(i) for i in np.argsort(bounds[:, 0], kind="stable")]
-        size = 1 if path.tile_shapes.is_sparse else FIRST_PLANS
+        size = 1 if path.is_sparse else FIRST_PLANS
         while waiting:
             out = self.ruled_out(bounds[waiting])
             self.count("plan bounds", [plans[waiting[i]] for i in np.flatnonzero(out)], lanes, weights)
@@ -303,11 +311,11 @@ class SearchRun:
                 self.left.append(bounds[waiting].min(axis=0))
                 return
             with self.tally.timed("tables"):
-                search = begun.emptied()
-                taken = self.take(search, [plans[i] for i in waiting[:size]])
+                search, taken = tables.take([plans[i] for i in waiting[:size]])
                 filled = taken > 0 and search.tables_filled(lambda: self.stopped)
                 search.gather()
             if not taken and not search.ended and len(lanes) > 1:
+                tables.forget()
                 for half in np.array_split(np.arange(len(lanes)), 2):
                     begun, part = self.without_plans(path, lanes, half), len(half) / len(lanes)
                     fewer = {loops: weight * part for loops, weight in weights.items()}
@@ -331,15 +339,6 @@ class SearchRun:
             self.count("root bounds", list(unfit.values()), lanes, weights)
             self.then = float(bounds[waiting, 0].min(initial=np.inf))
             self.search_plans(search, weights)
-            search.forget_tables()
-
-    def take(self, search: PathSearch, plans: Sequence[ChainTemplate]) -> int:
-        """Give a search as many plans as there is room for; how many these are."""
-        if not isinstance(search, SparseSearch):
-            return search.take(plans, self.request.room)
-        search.limit = Limit(self.archive, self.slack, self.request.known_remainder)
-        search.stopped = lambda: self.stopped
-        return search.take(plans, self.ceiling.room(self.request.sparse_room))
 
     def count(
         self, outcome: str, plans: Sequence[ChainTemplate], lanes: LaneTable, weights: dict[Loops, float]

@@ -79,7 +79,7 @@ def lists(search: EinsumSearch) -> bool:
     """Whether a search can keep what its tables bound, and what it leaves out is no better by the other metric."""
     asked = search.request
     is_plain = type(search) is EinsumSearch and asked.remainder is None and len(asked.goals) == 1
-    return is_plain and not any(p.tile_shapes.is_sparse or p.prunes_uses or p.machine for p in search.paths)
+    return is_plain and not any(p.is_sparse or p.prunes_uses or p.machine for p in search.paths)
 
 
 def among_listed(

@@ -1,4 +1,4 @@
-"""The search of one Einsum on one path where the lattice is large: tables with few rows, filled plan by plan."""
+"""The search of one Einsum on one path where tables have few rows: of large lattices, and where loops lead to few."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from einmap.mapper.branch_and_bound.path_search import PathSearch, TemplateTable
 from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.cost_to_go.sparse_tables import Limit, NoRoomError, SparseTables
 from einmap.mapper.cost_bounds.cost_to_go.table_blocks import Around, Level
+from einmap.mapper.cost_bounds.least_of_nodes import LeastOutside
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.layout import least_fills
 from einmap.mapper.templates.chain_template import ChainTemplate, Held
@@ -25,6 +26,8 @@ class SparseSearch(PathSearch):
     tables: SparseTables  # type: ignore[assignment]
     limit: Limit | None = None
     """Limit from mappings found before."""
+    ahead: Sequence[ChainTemplate] = ()
+    """All plans that are taken, where these are more than are taken at first."""
     stopped: Callable[[], bool] | None = None
     """Whether filling tables must end."""
 
@@ -39,8 +42,9 @@ class SparseSearch(PathSearch):
         del of_first
         self.compiled = []
         self.tables.make_room(room)
-        if all(self.never_negative(plan) for plan in plans):
-            self.tables.limit = self.limit
+        every, limited = self.ahead or plans, self.tables.limit is not None
+        if self.limit is not None and (limited or all(self.never_negative(plan) for plan in every)):
+            self.tables.bound(self.limit, self.tables.outside or LeastOutside(self, every))
         for taken, plan in enumerate(plans):
             if self.stopped is not None and self.stopped():
                 self.ended = True
@@ -71,26 +75,17 @@ class SparseSearch(PathSearch):
     def around(self, levels: Sequence[Level]) -> Sequence[Around]:
         """For each level what stands above it."""
         around = []
-        top = frozenset(range(len(self.lattice.axes)))
+        pinned = frozenset(range(len(self.lattice.axes)))
         held: dict[int, frozenset[str]] = {}
         for level in levels:
-            top -= self.laned[level.r - 1] if level.axes is None else frozenset(level.axes)
+            pinned -= frozenset(level.axes or ())
             beside = frozenset[str]()
             if level.node is not None:
                 beside = held.get(level.node.level, beside)
                 if not self.lowers(level.node):
                     held[level.node.level] = beside | {level.node.tensor}
-            around.append(Around(top, beside))
+            around.append(Around(pinned, beside))
         return around
-
-    @cached_property
-    def laned(self) -> list[frozenset[int]]:
-        """For each fanout the axes over which some use has lanes."""
-        laned = []
-        for level in self.fanouts:
-            used = (self.lanes.bounds[:, self.lanes.levels == level] > 1).any(axis=(0, 1))
-            laned.append(frozenset(np.flatnonzero(used).tolist()))
-        return laned
 
     def never_negative(self, plan: ChainTemplate) -> bool:
         """Whether no node of a plan costs less than nothing, wherever it stands.
@@ -158,7 +153,7 @@ class SparseSearch(PathSearch):
     def forget_tables(self) -> None:
         """Free what only the search needs."""
         super().forget_tables()
-        self.limit = self.tables.limit = self.stopped = None
+        self.limit, self.ahead, self.stopped = None, (), None
 
 
 def new_search(path: Path, lanes: LaneTable, instances: int) -> PathSearch:
@@ -166,7 +161,7 @@ def new_search(path: Path, lanes: LaneTable, instances: int) -> PathSearch:
 
     `instances`: how often the Einsum runs.
     """
-    kind = SparseSearch if path.tile_shapes.is_sparse else PathSearch
+    kind = SparseSearch if path.is_sparse else PathSearch
     return kind(
         path.pricer,
         lanes,

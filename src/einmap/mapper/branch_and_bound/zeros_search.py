@@ -265,7 +265,7 @@ class ZerosRun(SearchRun):
         pricer = self.pricer_of(path, part)
         with self.tally.timed("tables"):
             search = begun.windowed(pricer)
-            taken = self.take(search, [plans[i] for i in part.numbers])
+            taken = search.take([plans[i] for i in part.numbers], self.request.room)
             filled = taken > 0 and search.tables_filled(lambda: self.stopped)
             search.gather()
         if not taken and not search.ended:

@@ -8,6 +8,7 @@
   lanes, plans.
 - `cost_to_go`: cost-to-go tables: what the rest of a dataplacement costs at least, for each point of the lattice
   and each column.
+- `least_of_nodes`: least costs of storage nodes, wherever they stand.
 - `networks`: what values cost on the networks that they cross.
 - `path_costs`: coefficients of cost and sizes of tiles on one path with some uses of the lanes, as arrays over
   lanes and lattice.

@@ -22,7 +22,7 @@ from einmap.mapper.cost_bounds.columns import columns_of, without_idle
 from einmap.mapper.cost_bounds.rates.line_rates import in_lines, moves_lines
 from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
 from einmap.mapper.cost_bounds.use_dominance import undominated
-from einmap.mapper.mapspace.dataplacement import Dataplacement, backings, choices, placements_of
+from einmap.mapper.mapspace.dataplacement import Dataplacement, backings, choices, outermost, placements_of
 from einmap.mapper.mapspace.enumeration import Walk, listed, share_of
 from einmap.mapper.mapspace.lanes.dimension_ways import limited_variables
 from einmap.mapper.mapspace.lanes.fanout_table import (
@@ -39,7 +39,7 @@ from einmap.mapper.objective.objectives import table_columns
 from einmap.mapper.problem.request import Request
 from einmap.mapper.templates.chain_template import ChainTemplate, Planner
 from einmap.mapper.templates.given_planner import GivenPlanner
-from einmap.mapper.templates.groups import Group, TileShapes
+from einmap.mapper.templates.groups import Group, TileShapes, loops_leave_most_out
 from einmap.model.timing.stalls import winding_up
 from einmap.progress import Progress
 
@@ -106,6 +106,15 @@ class Path:
     def lattice(self) -> Lattice:
         """The lattice of tile shapes."""
         return self.tile_shapes.lattice
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether tables have rows for a few points only: on large lattices, or where loops leave most points out."""
+        return self.tile_shapes.is_sparse or bool(self.plans and self._few_rows)
+
+    @cached_property
+    def _few_rows(self) -> bool:
+        return self.may_be_sparse and self.costs_nothing_less and loops_leave_most_out(self.lattice, self.plans)
 
     @property
     def may_be_sparse(self) -> bool:
@@ -202,11 +211,6 @@ class Path:
         above = self.leaves[: deepest + 1]
         return frozenset((leaf.name, d.name) for leaf in above for d in leaf.spatial)
 
-    @property
-    def top(self) -> str | None:
-        """The outermost memory."""
-        return next((leaf.name for leaf in self.leaves if isinstance(leaf, Memory) and leaf.enabled), None)
-
     @cached_property
     def pricer(self) -> Pricer:
         """Coefficients of costs."""
@@ -285,7 +289,7 @@ class Path:
 
     def placements_of(self, held: Mapping[str, Names], walk: Walk) -> Iterator[Dataplacement]:
         """The dataplacements in which memories and tolls keep what they hold in one choice."""
-        top = self.top if self.request.shared else None
+        top = outermost(self.leaves) if self.request.shared else None
         single = self.request.steps.single if self.request.steps is not None else frozenset[str]()
         asked = self.request.force_hierarchy_order, walk, top, single, self.node_orders
         return placements_of(self.einsum, self.leaves, held, *asked)
@@ -442,8 +446,3 @@ class Path:
         every = {self.pricer.on_which_constants_depend(chains): chains for chains in different}.values()
         times = (self.pricer.constants(self.lanes, chains)[:, 1:] for chains in every if len(self.lanes))
         return without_idle(columns, self.pricer.columns, self.leaves, times)
-
-    def lanes_with_room(self) -> int:
-        """Uses of the fanouts whose tables have room whatever they are."""
-        table = self.lattice.size * len(table_columns(self.request.goals, self.pricer.columns.n)) * 8
-        return self.request.room // (table * PLAN_TABLES)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,18 @@ class PathCosts:
     def coord(self) -> Ints:
         """Position on each axis, for each point."""
         return self.lattice.coord
+
+    @cached_property
+    def below_lanes(self) -> Ints:
+        """Position on each axis below the lanes of each prefix without loops, -2 where they do not divide the bound."""
+        tops, prefixes = self.lattice.radices - 1, self.prefixes
+        at = np.repeat(tops[None, :], prefixes.n, axis=0)
+        for r in range(1, len(prefixes.tables)):
+            rows = slice(prefixes.first[r], prefixes.first[r + 1])
+            above = at[prefixes.parents[r]]
+            divided = self.quotients[self.divides[rows], np.maximum(above, 0)]
+            at[rows] = np.where((above < 0) | (divided < 0), -2, divided)
+        return at
 
     def memory(self, level: int) -> Memory:
         """The memory at a level of the path."""

@@ -9,9 +9,9 @@ from functools import cached_property, reduce
 import numpy as np
 
 from einmap.arrays import Floats, Ints
-from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.coefficients import Chain
 from einmap.mapper.cost_bounds.compute_path import Path
+from einmap.mapper.cost_bounds.least_of_nodes import Way, least_of_node, places_of
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.mapspace.layout import least_fills
 from einmap.mapper.objective import objective_kernels
@@ -36,10 +36,6 @@ MOST_LANES = 512
 """Uses of the fanouts that are searched at a time."""
 AT_ONCE = 4_000
 """Uses of the fanouts whose costs are worked out together."""
-
-
-type Way = tuple[Chain, tuple[tuple[int, int], ...]]
-"""How a tensor is held: its chain, and level and deepest level further in of each of its nodes but the outermost."""
 
 
 class Bounds:
@@ -96,7 +92,7 @@ def bounds_of_uses(
     ways: dict[str, dict[Way, None]] = {access.tensor: {} for access in path.einsum.accesses}
     for plan in plans:
         for tensor, of_tensor in ways.items():
-            of_tensor[plan.chains[tensor], _places(plan, tensor)] = None
+            of_tensor[plan.chains[tensor], places_of(plan, tensor)] = None
     return bounds_of_ways(path, ways, lanes, progress)
 
 
@@ -172,7 +168,7 @@ class _Costs:
 
     def of_plan(self, plan: ChainTemplate) -> Floats:
         """Costs of a plan."""
-        return self.of_ways({tensor: (chain, _places(plan, tensor)) for tensor, chain in plan.chains.items()})
+        return self.of_ways({tensor: (chain, places_of(plan, tensor)) for tensor, chain in plan.chains.items()})
 
     def of_ways(self, ways: Mapping[str, Way]) -> Floats:
         """Costs of all plans that hold the tensors in some ways."""
@@ -194,33 +190,4 @@ class _Costs:
         return pricer.innermost(self.lanes, access, pricer.last_exchange(way[0]))
 
     def _of_node(self, tensor: str, chain: Chain, level: int, within: int) -> Floats:
-        path, lanes = self.path, self.lanes
-        rates, fixed, per_visit = path.pricer.node(lanes, tensor, chain, level, within)
-        size = self._least[tensor]
-        none = np.array([r is Relevance.NONE for r in path.pricer.axis_relevance[tensor]], dtype=bool)
-        copies = lanes.over(lanes.levels <= level, none)
-        # where lanes reduce, more visits may save something: then nothing is said
-        costs: Floats = fixed + np.where(rates >= 0, rates * (size * copies)[:, None], -np.inf)
-        if per_visit.shape[1]:
-            # each lane visits its node once at least, and a tile has a value
-            of_visits, of_one, *of_lines = np.split(per_visit, per_visit.shape[1] // costs.shape[1], axis=1)
-            costs += of_visits * path.pricer.lanes(lanes, level)[:, None] + of_one
-            if of_lines:
-                exchange = path.pricer.exchanges(path.pricer.tail(chain, level))[0]
-                costs += _least_of_lines(of_lines, path.pricer.weights(tensor, exchange))
-        return costs
-
-
-def _places(plan: ChainTemplate, tensor: str) -> tuple[tuple[int, int], ...]:
-    """Level and deepest level further in of a tensor's nodes but the outermost one."""
-    nodes = (step.node for step in plan.steps if step.node is not None and not step.node.backing)
-    return tuple((node.level, node.within) for node in nodes if node.tensor == tensor)
-
-
-def _least_of_lines(rates: list[Floats], lines: Floats) -> Floats:
-    """Least cost of lines, whatever the tile shapes; `rates`: of each kind of `LineRates.weights`."""
-    least = np.zeros(rates[0].shape)
-    for rate, values in zip(rates, lines, strict=True):
-        least += np.where(rate >= 0, rate * values.min(), rate * values.max())
-    # what first fills save is a part of what all fills cost
-    return np.maximum(least, 0.0)
+        return least_of_node(self.path.pricer, self.lanes, self._least[tensor], tensor, chain, level, within)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from weakref import WeakKeyDictionary
@@ -258,3 +258,8 @@ def _options_allow(
         if not memory.placement.order_allows(places, above[memory.name]):
             return False
     return True
+
+
+def outermost(leaves: Sequence[Leaf]) -> str | None:
+    """The outermost memory that is enabled."""
+    return next((leaf.name for leaf in leaves if isinstance(leaf, Memory) and leaf.enabled), None)

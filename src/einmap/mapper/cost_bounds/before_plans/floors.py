@@ -20,7 +20,8 @@ from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.cost_bounds.before_plans.merged_lanes import with_merged_lanes
 from einmap.mapper.cost_bounds.compute_path import Path
-from einmap.mapper.cost_bounds.relaxed_bounds import Way, bounds_of_ways
+from einmap.mapper.cost_bounds.least_of_nodes import Way
+from einmap.mapper.cost_bounds.relaxed_bounds import bounds_of_ways
 from einmap.mapper.mapspace.dataplacement import every_choice
 from einmap.mapper.mapspace.lanes.dimension_ways import ways_of
 from einmap.mapper.mapspace.lanes.fanout_table import unordered_lanes

@@ -11,8 +11,6 @@ import numpy as np
 from einmap.compiled import inner, kernel, maker, stable_order
 from einmap.mapper.objective.objective_kernels import beaten, exceeds_cutoff, objectives
 
-NO_ROOM = -1
-"""Instead of a number of rows: the pool is full."""
 COUNTED = 16
 """Rows are counted rather than sorted where there are at most so many times as many places for groups."""
 
@@ -70,17 +68,20 @@ def grouped(points: Any, layout: Any, mask: Any) -> tuple[Any, Any, Any]:
 
 
 @inner
-def promises(costs: Any, limit: Any, full: Any, values: Any) -> bool:
+def promises(costs: Any, outside: Any, limit: Any, full: Any, values: Any) -> bool:
     """Whether costs to go leave room for something better than what was found; `full`, `values`: scratch.
 
-    `costs`: float64 (columns of the tables,); `limit`: see `SparseTables.kernel_limit`; `full`: float64 (all columns,);
-    `values`: float64 (objectives,).
+    `costs`: float64 (columns of the tables,); `outside`: what stands further out costs at least, float64 (all
+    columns,); `limit`: see `SparseTables.kernel_limit`; `full`: float64 (all columns,); `values`: float64
+    (objectives,).
     """
-    archive, n, slack, remainder, most, codes, leak, capacity, occupied, columns, kept, _ = limit
+    archive, n, slack, remainder, most, codes, leak, capacity, occupied, columns, kept = limit
     if n == 0 and len(remainder) == 0:
         return True
+    for column in range(len(full)):
+        full[column] = outside[column]
     for i in range(len(columns)):
-        full[columns[i]] = costs[i]
+        full[columns[i]] += costs[i]
     objectives(full, leak, occupied, capacity, kept, codes, values)
     return not beaten(values, archive, n, slack, remainder.shape[1]) and not exceeds_cutoff(values, remainder, most)
 
@@ -97,6 +98,15 @@ def _values(layout: Any, tensor: int, place: Any) -> float:
             length += term_scale[term] * (sizes[offsets[axis] + place[axis]] - 1.0)
         values *= length
     return values
+
+
+@inner
+def _tiles(layout: Any, place: Any) -> float:
+    """As `point_kernels.tiles_at`, for positions on the axes: `place`, int64 (axes,)."""
+    tiles = 1.0
+    for axis in range(len(place)):
+        tiles *= layout[4][layout[1][axis] + place[axis]]
+    return tiles
 
 
 @inner
@@ -155,12 +165,14 @@ def _compares(number: float, operator: int, values: Any, first: int, last: int) 
 
 
 @inner
-def _add_node(inside: Any, node: Any, filled: float, tiles: float, out: Any) -> None:
+def _add_node(inside: Any, node: Any, layout: Any, place: Any, tensor: int, out: Any) -> None:
     """Costs to go `inside` of a node, and what it costs itself: of each value that fills it, fixed, of each visit.
 
     Float64: `inside`, `out` and the first two of `node` (columns,), changed is `out`; the third is (2 * columns,)
-    or empty.
+    or empty. `place`: positions of its tile of `tensor` on the axes, int64 (axes,).
     """
+    tiles = _tiles(layout, place)
+    filled = _values(layout, tensor, place) * tiles
     rate, fixed, per_visit = node
     for column in range(len(out)):
         # in the order in which the search adds up, so that equal costs stay equal
@@ -171,105 +183,165 @@ def _add_node(inside: Any, node: Any, filled: float, tiles: float, out: Any) -> 
 
 @kernel
 def rows_above_gap(
-    pool: Any, points: Any, begin: int, end: int, out: int, layout: Any, plane: Any, lowered: Any, node: Any,
-    rate: Any, fixed: Any, per_visit: Any, limit: Any,
-) -> int:  # fmt: skip
-    """The table of a node, from that in rows `begin` to `end` below a gap: rows of it, written from `out` on.
+    pool: Any, points: Any, below: Any, ends: Any, layout: Any, plane: Any, lowered: Any, node: Any,
+    rates: Any, fixed: Any, per_visit: Any, pins: Any, outside: Any, limit: Any,
+) -> bool:  # fmt: skip
+    """The tables of a node, each from the one below a gap that has rows below[i, 0] to below[i, 1].
+
+    Rows are written one table after the other from ends[0] on; the first one of table i is ends[i] then, and ends[i +
+    1] the one behind it. Gives whether there was room for them.
 
     `plane`: axes of the gap as flags, then for all their tile shapes together (the first axis fastest) what they add to
-    a point, whether they may stand there, and pairs (outer, inner) that one loop leads from and to, inner ones first.
-    `lowered`: tensors, bits and size of the memory that must have room after the loops; `node`: number of the tensor,
-    then the same and limits for the tile of the node.
+    a point, where the list of those begins that one loop leads to, and these. `pins`: where each axis must
+    be, -1 where that is open. `lowered`: tensors, bits and size of the memory that must have room after the loops;
+    `node`: number of the tensor, then the same and limits for the tile of the node. `outside`: what stands further out
+    costs at least.
 
-    Float64: `pool` (rows, columns), changed; `rate`, `fixed` (columns,); `per_visit` (2 * columns,) or empty. `points`:
-    int64 (rows,), changed. Of `plane`: bool (axes,), int64 (shapes,), bool (shapes,), int32 (moves, 2). `layout`: see
-    `mapspace.layout.layout_of`; `limit`: `SparseTables.kernel_limit`. Gives the number of rows, or NO_ROOM.
+    Float64: `pool` (rows, columns), changed; `rates`, `fixed` (tables, columns); `per_visit` (tables, 2 * columns) or
+    (tables, 0); `outside` (tables, all columns). Int64: `points` (rows,), changed; `below` (tables, 2); `ends` (tables
+    + 1,), changed; `pins` (tables, axes). Of `plane`: bool (axes,), int64 (shapes,), int64 (shapes
+    + 1,), int32 (moves,). `layout`: see `mapspace.layout.layout_of`; `limit`: `SparseTables.kernel_limit`.
     """
-    mask, offset, allowed, moves = plane
+    mask, offset, starts_inside, inside = plane
     tensor, tensors, bits, size, limits = node
-    strides, radices, counts, offsets = layout[2], layout[3], layout[4], layout[1]
+    strides, radices = layout[2], layout[3]
     k, n_axes = pool.shape[1], len(strides)
-    order, starts, places = grouped(points[begin:end], layout, mask)
-    table = np.full((len(offset), k), np.inf)
-    costs, full, values = np.empty(k), np.zeros(limit[11]), np.empty(len(limit[5]))
+    table, reached = np.full((len(offset), k), np.inf), np.empty(len(offset), dtype=np.int64)
+    costs, full, values = np.empty(k), np.zeros(outside.shape[1]), np.empty(len(limit[5]))
     place = np.zeros(n_axes, dtype=np.int64)
-    n = out
-    for group in range(len(starts) - 1):
-        base = points[begin + order[starts[group]]] - offset[places[order[starts[group]]]]
-        for axis in range(n_axes):
-            place[axis] = base // strides[axis] % radices[axis]
-        for i in range(starts[group], starts[group + 1]):
-            row = order[i]
-            _step_to(place, places[row], mask, radices)
-            if fits(layout, place, lowered[0], lowered[1], lowered[2]):
-                for column in range(k):
-                    table[places[row], column] = pool[begin + row, column]
-        _lead_on(table, moves)
-        for at in range(len(offset)):
-            if table[at, 0] == np.inf:
-                continue
-            if allowed[at]:
-                _step_to(place, at, mask, radices)
-                if fits(layout, place, tensors, bits, size) and keeps(layout, place, limits):
-                    tiles = 1.0
-                    for axis in range(n_axes):
-                        tiles *= counts[offsets[axis] + place[axis]]
-                    filled = _values(layout, tensor, place) * tiles
-                    _add_node(table[at], (rate, fixed, per_visit), filled, tiles, costs)
-                    if promises(costs, limit, full, values):
-                        if n == len(pool):
-                            return NO_ROOM
-                        points[n] = base + offset[at]
-                        for column in range(k):
-                            pool[n, column] = costs[column]
-                        n += 1
-            for column in range(k):
-                table[at, column] = np.inf
-    return n - out
+    for i in range(len(below)):
+        begin, n = below[i, 0], ends[i]
+        order, starts, places = grouped(points[begin : below[i, 1]], layout, mask)
+        for group in range(len(starts) - 1):
+            base = points[begin + order[starts[group]]] - offset[places[order[starts[group]]]]
+            for axis in range(n_axes):
+                place[axis] = base // strides[axis] % radices[axis]
+            rows = order[starts[group] : starts[group + 1]]
+            count = _put(table, pool[begin:], rows, places, reached, place, (layout, mask, lowered))
+            at = _step_to(place, 0, mask, radices) if count else -1
+            while at >= 0:
+                is_new, is_room = table[at, 0] == np.inf, True
+                _take_inner(table, at, inside[starts_inside[at] : starts_inside[at + 1]])
+                if table[at, 0] != np.inf:
+                    if is_new:
+                        reached[count] = at
+                        count += 1
+                    # what holds a tile that does not fit does not fit either
+                    is_room = fits(layout, place, tensors, bits, size)
+                    if is_room and _is_pinned(place, pins[i]) and keeps(layout, place, limits):
+                        _add_node(table[at], (rates[i], fixed[i], per_visit[i]), layout, place, tensor, costs)
+                        if promises(costs, outside[i], limit, full, values):
+                            if n == len(pool):
+                                return False
+                            points[n], pool[n] = base + offset[at], costs
+                            n += 1
+                at = _next(place, at, mask, radices, is_room)
+            for j in range(count):
+                table[reached[j]] = np.inf
+        ends[i + 1] = n
+        _sort(points[ends[i] : n], pool[ends[i] : n])
+    return True
 
 
 @inner
-def _lead_on(table: Any, moves: Any) -> None:
-    """Let each row be no more than those that moves lead to, in their order.
+def _put(table: Any, costs: Any, rows: Any, places: Any, reached: Any, place: Any, gap: Any) -> int:
+    """Put `rows` of `costs` that fit after the loops to their `places` in `table`; how many, and in `reached` which."""
+    layout, mask, lowered = gap
+    count = 0
+    for row in rows:
+        _step_to(place, places[row], mask, layout[3])
+        if fits(layout, place, lowered[0], lowered[1], lowered[2]):
+            for column in range(table.shape[1]):
+                table[places[row], column] = costs[row, column]
+            reached[count] = places[row]
+            count += 1
+    return count
 
-    `table`: float64 (shapes, columns), changed; `moves`: int32 (moves, 2), from the first row to the second.
+
+@inner
+def _take_inner(table: Any, at: int, inside: Any) -> None:
+    """Let a row be no more than some others: of float64 `table` (shapes, columns), changed, those of int32 `inside`."""
+    for number in inside:
+        if table[number, 0] != np.inf:
+            for column in range(table.shape[1]):
+                cost, least = table[number, column], table[at, column]
+                table[at, column] = cost if cost < least else least
+
+
+@inner
+def _next(place: Any, at: int, mask: Any, radices: Any, is_room: bool) -> int:
+    """Go to the next tile shapes of the axes of `mask` together, the first axis fastest; their number, -1 at the end.
+
+    Without room, to the next ones that do not hold those of before. `place`: int64 (axes,), changed; `mask`: bool
+    (axes,); `radices`: int64 (axes,).
     """
-    for move in range(len(moves)):
-        outer, inner = moves[move, 0], moves[move, 1]
-        if table[inner, 0] == np.inf:
-            continue
-        for column in range(table.shape[1]):
-            cost, least = table[inner, column], table[outer, column]
-            table[outer, column] = cost if cost < least else least
+    stride, is_held = 1, not is_room
+    for axis in range(len(place)):
+        if mask[axis]:
+            here = place[axis]
+            # whatever is further along this axis holds it, too, as long as those before are at their first one
+            if not is_held and here + 1 < radices[axis]:
+                place[axis] = here + 1
+                return at + stride
+            is_held = is_held and here == 0
+            place[axis] = 0
+            at -= here * stride
+            stride *= radices[axis]
+    return -1
 
 
 @inner
-def _step_to(place: Any, at: int, mask: Any, radices: Any) -> None:
-    """Go to some tile shapes of the axes of `mask` together, the first axis fastest.
+def _is_pinned(place: Any, pins: Any) -> bool:
+    """Whether positions on the axes are what they must be; both int64 (axes,), -1 where one may be anything."""
+    differ = 0
+    for axis in range(len(pins)):
+        differ += pins[axis] != -1 and place[axis] != pins[axis]
+    return differ == 0
+
+
+@inner
+def _sort(points: Any, costs: Any) -> None:
+    """Sort rows by their points; int64 (rows,) and float64 (rows, columns), both changed."""
+    order = stable_order(points, len(points))
+    at, rows = points.copy(), costs.copy()
+    for i in range(len(order)):
+        points[i] = at[order[i]]
+        for column in range(rows.shape[1]):
+            costs[i, column] = rows[order[i], column]
+
+
+@inner
+def _step_to(place: Any, at: int, mask: Any, radices: Any) -> int:
+    """Go to some tile shapes of the axes of `mask` together, the first axis fastest; gives their number.
 
     `place`: int64 (axes,), changed; `mask`: bool (axes,); `radices`: int64 (axes,).
     """
+    rest = at
     for axis in range(len(place)):
         if mask[axis]:
-            place[axis] = at % radices[axis]
-            at //= radices[axis]
+            place[axis] = rest % radices[axis]
+            rest //= radices[axis]
+    return at
 
 
 @kernel
-def outer_points(points: Any, begin: int, end: int, layout: Any, rows: Any, multiples: Any, top: Any, out: Any) -> None:
+def outer_points(
+    points: Any, begin: int, end: int, layout: Any, rows: Any, multiples: Any, pins: Any, out: Any
+) -> None:
     """For each row of a table the point that some lanes divide to its point, -1 where there is none.
 
-    multiples[rows[axis]]: what the lanes divide to each position; `top`: axes that are at their bounds there.
+    multiples[rows[axis]]: what the lanes divide to each position; `pins`: where each axis must be there, -1 where that
+    is open.
 
-    Int64: `points` (rows,), `rows` (axes,), `multiples` (distinct, positions), `out` (end - begin,), changed. `top`:
-    bool (axes,); `layout`: see `mapspace.layout.layout_of`.
+    Int64: `points` (rows,), `rows` (axes,), `multiples` (distinct, positions), `out` (end - begin,), changed;
+    `pins` (axes,). `layout`: see `mapspace.layout.layout_of`.
     """
     strides, radices = layout[2], layout[3]
     for i in range(begin, end):
         outer = 0
         for axis in range(len(strides)):
             position = multiples[rows[axis], points[i] // strides[axis] % radices[axis]]
-            if position < 0 or (top[axis] and position != radices[axis] - 1):
+            if position < 0 or (pins[axis] != -1 and position != pins[axis]):
                 outer = -1
                 break
             outer += position * strides[axis]

@@ -2,8 +2,8 @@
 
 A table has a row for a point if a node may stand there, some way leads on from there, and what that costs at least is
 not ruled out by what has been found. On a large lattice that leaves a small part of the points. What is left out is
-never needed: whatever is spent further out is not negative (`SparseSearch.never_negative`), so nothing good goes
-through it.
+never needed: whatever is spent further out is not negative (`SparseSearch.never_negative`), and no less than what the
+nodes there cost wherever they stand (`LeastOutside`), so nothing good goes through it.
 
 Tables lie one after the other in a pool of a fixed number of rows, each sorted by point. The pool takes no memory
 before it is written to.
@@ -11,7 +11,6 @@ before it is written to.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
 
@@ -21,6 +20,7 @@ from einmap.arrays import Floats, Ints
 from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.cost_bounds.cost_to_go import sparse_kernels
 from einmap.mapper.cost_bounds.cost_to_go.table_blocks import Recipe, TableBlocks, numbered
+from einmap.mapper.cost_bounds.least_of_nodes import LeastOutside, Places
 from einmap.mapper.cost_bounds.path_costs import PathCosts
 from einmap.mapper.cost_bounds.tile_limits import limit_rows
 from einmap.mapper.mapspace.tile_lattice import Lattice
@@ -61,7 +61,11 @@ class SparseTables(TableBlocks):
         self.end_row: list[Ints] = []
         self.points: Ints = NOWHERE
         self.limit: Limit | None = None
-        self._planes: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[object, ...]] = {}
+        self.outside: LeastOutside | None = None
+        """Least costs of nodes further out; nothing where it is None."""
+        self._inside: list[tuple[Places, ...]] = []
+        """For each block and tensor its nodes from there on."""
+        self._planes: dict[tuple[int, ...], tuple[object, ...]] = {}
         self._kernel_limit: tuple[int, tuple[object, ...]] | None = None
         """The limit as kernels take it, for so many points in the archive."""
 
@@ -71,35 +75,40 @@ class SparseTables(TableBlocks):
         return self.n_rows * (len(self.columns) + 1) * 8
 
     def make_room(self, room: float) -> None:
-        """Begin a pool of so many bytes."""
+        """Begin a pool of so many bytes, unless there is one."""
+        if len(self.points):
+            return
         rows = max(int(room // ((len(self.columns) + 1) * 8)), 1)
         self.pool, self.points = np.empty((rows, len(self.columns))), np.empty(rows, dtype=np.int64)
+
+    def bound(self, limit: Limit, outside: LeastOutside | None) -> None:
+        """Leave out of further tables what a limit rules out. `outside`: what nodes further out cost at least."""
+        self.limit, self.outside, self._kernel_limit = limit, outside, None
 
     def forget(self) -> None:
         """Free the tables."""
         self.pool, self.points = np.empty((0, len(self.columns))), NOWHERE
         self._planes.clear()
-        self._kernel_limit = None
+        self.limit = self.outside = self._kernel_limit = None
 
     def block(self, key: object, recipe: Recipe) -> int:
         """Number of the block of this key. Raises NoRoomError; then nothing has changed."""
         if key in self.blocks:
             return self.blocks[key]
         before = self.n_rows
+        pins = self.pins(recipe)
         table, first = numbered(self.alike(recipe))
-        begins, ends = [], []
+        if pins is not None:
+            table, first = numbered(np.hstack([table[:, None], pins]))
         try:
-            fill = self.filler(recipe)
-            for prefix in first.tolist():
-                begins.append(self.n_rows)
-                self.n_rows += fill(prefix)
-                ends.append(self.n_rows)
+            begins, ends = self.fill(recipe, table, first, pins)
         except NoRoomError:
             self.n_rows = before
             raise
+        self._inside.append(self.inside(recipe))
         self.table_of.append(table)
-        self.first_row.append(np.array(begins, dtype=np.int64))
-        self.end_row.append(np.array(ends, dtype=np.int64))
+        self.first_row.append(begins)
+        self.end_row.append(ends)
         self.blocks[key] = len(self.blocks)
         return self.blocks[key]
 
@@ -118,16 +127,49 @@ class SparseTables(TableBlocks):
         rows = slice(int(self.begins(block)[0]), int(self.ends(block)[0]))
         return self.points[rows], self.pool[rows]
 
+    def inside(self, recipe: Recipe) -> tuple[Places, ...]:
+        """The nodes from a block on, of each tensor."""
+        tensors, node = self.costs.tensors, recipe.level.node
+        below = self._inside[recipe.below] if recipe.below >= 0 else ((),) * len(tensors)
+        if node is None or node.backing:
+            return below
+        return tuple(
+            ((node.level, node.within), *at) if tensor == node.tensor else at
+            for tensor, at in zip(tensors, below, strict=True)
+        )
+
     # one table
 
-    def filler(self, recipe: Recipe) -> Callable[[int], int]:
-        """Writer of the table of a prefix behind the others; gives the number of its rows."""
-        if recipe.inner is None:
-            constants = self.costs.constants_of(recipe.chains)[:, self.columns]
-            return lambda prefix: self.write(np.zeros(1, dtype=np.int64), constants[prefix : prefix + 1])
-        if recipe.inner.axes is None:
-            return lambda prefix: self.write(*self.over_lanes(recipe, prefix))
-        return self.with_gap_and_node(recipe)
+    def fill(self, recipe: Recipe, table: Ints, first: Ints, pins: Ints | None) -> tuple[Ints, Ints]:
+        """Write the tables of a block behind the others; where each begins and ends.
+
+        `table`: number of each prefix's table, `first`: the first prefix of each.
+        """
+        if recipe.inner is not None and recipe.inner.axes is not None:
+            return self.with_gap_and_node(recipe, table, first, pins)
+        ends = [self.n_rows]
+        for prefix in first.tolist():
+            if recipe.inner is None:
+                is_there = pins is None or bool(np.isin(pins[prefix], (-1, 0)).all())
+                costs = self.costs.constants_of(recipe.chains)[prefix : prefix + is_there, self.columns]
+                self.n_rows += self.write(np.zeros(int(is_there), dtype=np.int64), costs)
+            else:
+                self.n_rows += self.write(*self.over_lanes(recipe, prefix))
+            ends.append(self.n_rows)
+        return np.array(ends[:-1], dtype=np.int64), np.array(ends[1:], dtype=np.int64)
+
+    def pins(self, recipe: Recipe) -> Ints | None:
+        """Positions that axes must have since only lanes stand above, a row for each prefix; -1 where they are open.
+
+        None where all are open.
+        """
+        assert recipe.around is not None
+        pinned = self.flags(recipe.around.pinned)
+        if not pinned.any():
+            return None
+        first = self.costs.prefixes.first
+        r = recipe.level.r
+        return np.where(pinned, self.costs.below_lanes[first[r] : first[r + 1]], -1)
 
     def write(self, points: Ints, costs: Floats) -> int:
         """Put rows, sorted by point, behind the others."""
@@ -144,8 +186,8 @@ class SparseTables(TableBlocks):
         children = costs.children[costs.child_start[first] : costs.child_start[first + 1]]
         numbers = children - costs.prefixes.first[r + 1]
         begins, ends = self.begins(recipe.below)[numbers], self.ends(recipe.below)[numbers]
-        assert recipe.around is not None
-        top = self.flags(recipe.around.top)
+        pins = self.pins(recipe)
+        pin = np.full(len(costs.lattice.axes), -1, dtype=np.int64) if pins is None else pins[prefix]
         least = np.empty((0, len(self.columns)))
         at = NOWHERE
         waiting: list[tuple[Ints, Ints]] = []
@@ -153,7 +195,7 @@ class SparseTables(TableBlocks):
         for child, begin, end in zip(children.tolist(), begins.tolist(), ends.tolist(), strict=True):
             outer = np.empty(end - begin, dtype=np.int64)
             sparse_kernels.outer_points(
-                self.points, begin, end, costs.layout, costs.divides[child], costs.multiples, top, outer
+                self.points, begin, end, costs.layout, costs.divides[child], costs.multiples, pin, outer
             )
             there = np.flatnonzero(outer >= 0)
             waiting.append((outer[there], there + begin))
@@ -175,7 +217,7 @@ class SparseTables(TableBlocks):
         sparse_kernels.take_least(costs, slots[len(at) :], rows, self.pool)
         return points, costs
 
-    def with_gap_and_node(self, recipe: Recipe) -> Callable[[int], int]:
+    def with_gap_and_node(self, recipe: Recipe, table: Ints, first: Ints, pins: Ints | None) -> tuple[Ints, Ints]:
         """Effect of loops in the inner gap, and the costs of the node above it."""
         costs, level, inner, around = self.costs, recipe.level, recipe.inner, recipe.around
         assert around is not None
@@ -183,32 +225,28 @@ class SparseTables(TableBlocks):
         assert inner is not None
         assert inner.axes is not None
         rates, fixed, per_visit = (
-            np.ascontiguousarray(self.columns_in(rows)) for rows in costs.rates_of(recipe.chains, level.node, level.r)
+            np.ascontiguousarray(self.columns_in(rows)[first])
+            for rows in costs.rates_of(recipe.chains, level.node, level.r)
         )
         lowered = self.holding({} if inner.lowers is None else self.lowered(inner.lowers), inner.lowers)
         held = {} if costs.lowers(level.node) else dict.fromkeys([*sorted(around.beside), level.node.tensor])
         node = (costs.tensors.index(level.node.tensor), *self.holding(held, level.node), self.limits(level.node))
-        plane, limit = self.plane(inner.axes, around.top), self.kernel_limit()
-        tables, begins, ends = (
-            by_block[recipe.below].tolist() for by_block in (self.table_of, self.first_row, self.end_row)
-        )
-
-        def fill(prefix: int) -> int:
-            begin, end = begins[tables[prefix]], ends[tables[prefix]]
-            if begin == end:
-                return 0
-            n: int = sparse_kernels.rows_above_gap(
-                self.pool, self.points, begin, end, self.n_rows, costs.layout, plane, lowered, node, rates[prefix],
-                fixed[prefix], per_visit[prefix], limit,
-            )  # fmt: skip
-            if n == sparse_kernels.NO_ROOM:
-                raise NoRoomError
-            rows = slice(self.n_rows, self.n_rows + n)
-            order = np.argsort(self.points[rows], kind="stable")
-            self.points[rows], self.pool[rows] = self.points[rows][order], self.pool[rows][order]
-            return n
-
-        return fill
+        if pins is None:
+            pins = np.full((int(first[-1]) + 1, len(costs.lattice.axes)), -1, dtype=np.int64)
+        outside = np.zeros((len(first), costs.columns))
+        if self.outside is not None and self.limit is not None:
+            outside = np.full_like(outside, np.inf)
+            np.minimum.at(outside, table, self.outside.least(self.inside(recipe), level.r))
+        below = np.stack([self.begins(recipe.below)[first], self.ends(recipe.below)[first]], axis=1)
+        ends = np.full(len(first) + 1, self.n_rows, dtype=np.int64)
+        has_room = sparse_kernels.rows_above_gap(
+            self.pool, self.points, below, ends, costs.layout, self.plane(inner.axes), lowered, node,
+            rates, fixed, per_visit, pins[first], outside, self.kernel_limit(),
+        )  # fmt: skip
+        if not has_room:
+            raise NoRoomError
+        self.n_rows = int(ends[-1])
+        return ends[:-1], ends[1:]
 
     def holding(self, tensors: dict[str, None], node: Held | None) -> tuple[Ints, Floats, float]:
         """Numbers of some tensors, the bits of their values in the memory of a node, and its size."""
@@ -227,12 +265,11 @@ class SparseTables(TableBlocks):
         """Limits on the tile shapes of a node, as `sparse_kernels.keeps` takes them."""
         return limit_rows(self.costs.memory(node.level).placement if node.first else None, self.costs.lattice)
 
-    def plane(self, axes: tuple[int, ...], top: frozenset[int]) -> tuple[object, ...]:
+    def plane(self, axes: tuple[int, ...]) -> tuple[object, ...]:
         """All tile shapes of some axes together, see `sparse_kernels.rows_above_gap`."""
-        held = tuple(sorted(top & set(axes)))
-        key = tuple(sorted(axes)), held
+        key = tuple(sorted(axes))
         if key not in self._planes:
-            self._planes[key] = _plane(self.costs.lattice, *key)
+            self._planes[key] = _plane(self.costs.lattice, key)
         return self._planes[key]
 
     def kernel_limit(self) -> tuple[object, ...]:
@@ -247,28 +284,27 @@ class SparseTables(TableBlocks):
                 values, slack, remainder = no_rows, 0.0, Remainder(no_rows, np.inf)
             arguments = (
                 values, n, slack, remainder.rows, float(remainder.most), codes, float(costs.leak[0]), costs.capacity,
-                np.zeros(len(costs.capacity)), self.columns, nothing, costs.columns,
+                np.zeros(len(costs.capacity)), self.columns, nothing,
             )  # fmt: skip
             self._kernel_limit = n, arguments
         return self._kernel_limit[1]
 
 
-def _plane(lattice: Lattice, axes: tuple[int, ...], held: tuple[int, ...]) -> tuple[object, ...]:
+def _plane(lattice: Lattice, axes: tuple[int, ...]) -> tuple[object, ...]:
     mask = np.zeros(len(lattice.axes), dtype=bool)
     mask[list(axes)] = True
     radices = [len(lattice.axes[a].sizes) for a in axes]
     size = prod(radices)
-    offset, allowed = np.zeros(size, dtype=np.int64), np.ones(size, dtype=bool)
+    offset = np.zeros(size, dtype=np.int64)
     numbers, stride = np.arange(size), 1
     moves: list[Ints] = []
     for a, radix in zip(axes, radices, strict=True):
         position = numbers // stride % radix
         offset += position * lattice.strides[a]
-        if a in held:
-            allowed &= position == radix - 1
         for i, inner in enumerate(lattice.axes[a].covers):
             outer = numbers[position == i]
             moves += [np.stack([outer, outer + (j - i) * stride], axis=1) for j in inner]
         stride *= radix
-    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *moves]).astype(np.int32)
-    return mask, offset, allowed, pairs
+    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *moves])
+    pairs = pairs[np.argsort(pairs[:, 0], kind="stable")]
+    return mask, offset, np.searchsorted(pairs[:, 0], np.arange(size + 1)), pairs[:, 1].astype(np.int32)

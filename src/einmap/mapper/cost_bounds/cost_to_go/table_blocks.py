@@ -41,13 +41,13 @@ class Level:
 
 @dataclass(frozen=True)
 class Around:
-    """Surroundings of a block: axes that are at their bounds at its level, and the tensors that take room there.
+    """Surroundings of a block: axes over which only lanes stand above its level, and the tensors that take room there.
 
-    `top`: no loop or lane over these axes stands above; `beside`: tensors of nodes further out in the memory of the
+    `pinned`: no loop over these axes stands above; `beside`: tensors of nodes further out in the memory of the
     level's node, whose tiles are at least as large as at the level's point.
     """
 
-    top: frozenset[int]
+    pinned: frozenset[int]
     beside: frozenset[str]
 
 

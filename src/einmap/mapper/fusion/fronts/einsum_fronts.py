@@ -33,6 +33,7 @@ from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import EVERYTHING, FrontMemories, FrontStatistics, FusedFront, Surveyed
 from einmap.mapper.fusion.fronts.table_store import Groups, TableStore, with_few_tables
 from einmap.mapper.fusion.meter import Meter
+from einmap.mapper.mapspace.dataplacement import outermost
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objectives import OWN
 from einmap.mapper.objective.pareto_archive import Archive
@@ -127,7 +128,7 @@ class EinsumFronts:
 
     def may_stand_below_loops(self, memory: str) -> bool:
         """Whether fused loops may stand above the outermost node of a shared tensor in a memory."""
-        return any(path.top != memory for path in self.paths)
+        return any(outermost(path.leaves) != memory for path in self.paths)
 
     def is_absent(self, signature: FusionSignature) -> bool:
         """Whether the Einsum is left out with this signature: never."""
