@@ -12,7 +12,8 @@ from tests.random_specs.fused import draw_problem
 from tests.random_specs.wide import draw_wide
 
 import einmap
-from einmap.mapper.fusion import thin_plans
+from einmap.mapper.fusion import few_choices, thin_plans
+from einmap.mapper.fusion.few_choices import has_far_too_many
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.refinement.floors_with_room import FloorsBeforePlans
 from einmap.mapper.fusion.search import FusedSearch
@@ -175,3 +176,26 @@ def test_what_was_listed_before_an_einsum_with_too_many_choices_has_a_few(monkey
     assert not thin.has_all
     placements = {plan.placement for path in whole.paths for plan in path.plans}
     assert {plan.placement for path in thin.paths for plan in path.plans} <= placements
+
+
+@pytest.mark.parametrize("goal", ["energy", "energy_delay_product"])
+def test_a_few_choices_come_first_where_all_are_listed_but_far_too_many(goal, monkeypatch):
+    spec = layers(2)
+    search = FusedSearch(spec, read_options(spec, metrics=goal))
+    search.begin(Progress())
+    assert not has_far_too_many(search)
+    monkeypatch.setattr(few_choices, "FAR_TOO_MANY", 0)
+    assert has_far_too_many(search)
+    (mapping,) = search.of_few_choices()
+    cost = einmap.evaluate(spec, mapping)
+    value = cost.energy if goal == "energy" else cost.edp
+    assert search.value == pytest.approx(value, rel=1e-9)
+    best = einmap.map_workload(spec, metrics=goal).cost
+    assert (best.energy if goal == "energy" else best.edp) <= value * (1 + 1e-9)
+    # what is found is kept where nothing better is, and the search goes on to the best
+    search.best_so_far = [mapping]
+    assert search.of_few_choices() == [mapping]
+    search.begin_again(search.options.most_fused)
+    found = search.within(search.value) or [mapping]
+    of_found = einmap.evaluate(spec, found[0])
+    assert (of_found.energy if goal == "energy" else of_found.edp) <= value * (1 + 1e-9)

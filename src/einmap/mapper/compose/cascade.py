@@ -60,7 +60,9 @@ def cascade(problem: Problem, budget: Budget, way: Way) -> tuple[Outcome, Known]
     trees = search.run(_but_for_bounds(budget.progress) if is_bounded else budget.progress, budget.after(work).work)
     _refuse_tried(search)
     points = (*ends, *(way.point(tree, problem.options) for tree in trees))
+    begin = time.perf_counter()
     bound = known_bound(search, budget.progress) if is_bounded else None
+    search.passed("bounds", begin)
     outcome = replace(_outcome(search, points, work, start), bound=bound)
     if points and bound is not None and bound >= outcome.value * (1 - ROUNDING):
         # whatever was not listed is no better

@@ -11,6 +11,7 @@
 - `steps`: recurrences as the search of a cascade sees them: what holds the Einsums of one together below a loop over
   its steps.
 - `thin_plans`: a few promising dataplacements and uses of the fanouts of an Einsum that has too many to list in time.
+- `few_choices`: those of all Einsums, where choices are listed, but are too many to be searched soon.
 - `neighbours`: a few neighbouring Einsums of the best cascade that is known, mapped anew.
 - `tree`: the LoopTree of chains that fit: what they share above splits, the rest in branches.
 - `meter`: how much of a search of a cascade has been done: nodes and work so far, and whether it was stopped.

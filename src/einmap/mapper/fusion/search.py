@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from weakref import proxy
 
@@ -15,6 +15,7 @@ from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.isomorphism import Renaming
 from einmap.mapper.fusion.cascade_objective import LimitedSum
+from einmap.mapper.fusion.few_choices import few_choices, has_far_too_many
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import Fronts
@@ -34,6 +35,7 @@ from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.objective.tolerances import ROUNDING, tied
+from einmap.mapper.problem.options import Options
 from einmap.mapper.problem.problem import Known
 from einmap.mapper.problem.request import Request
 from einmap.mapping.mapping import Mapping as LoopTree
@@ -52,8 +54,8 @@ which nothing is proven.
 """
 SHORT = 15.0
 """Seconds that are too few for more than what is simpler: it comes first."""
-FOR_LOOPS = 0.5
-"""Part of what is left then in which more fused loops are looked at in the same way."""
+FOR_FEW_CHOICES, FOR_LOOPS = 0.25, 0.5
+"""Parts of what is left then, in which a few choices of far too many are looked at, and more fused loops."""
 FOR_SIZES = 0.4
 """Part of what is left then in which tile shapes are looked at for tensors that are kept where they were best."""
 FOR_NEIGHBOURS = 0.5
@@ -156,7 +158,7 @@ class FusedSearch(CascadeProblem):
             # where that takes long there is hardly time for a search, but for bounds that are better than tables'
             self.floors = floors_in_time(self, share_of(progress, 0.5))
         self.bound()
-        self.seconds["listing"] = time.perf_counter() - begin
+        self.passed("listing", begin + sum(self.seconds.values()))
 
     def limit_to_bound(self, progress: Progress, most: float) -> float | None:
         """Limit the other metric to what it is at least by the first bounds: its value there.
@@ -192,15 +194,10 @@ class FusedSearch(CascadeProblem):
         """
         self.proving = False
         if self.known.simple is not None or self.lists.are_few:
-            # where lists are long it finds in a part of the time most of what there is
-            self.begin_again(1, FIRST_APART, FIRST_USES)
-            soon, most = (FIRST_OF_FEW,) * 2 if self.lists.are_few else (FOR_FIRST, LONGER)
-            self.hurry = share_of(self.meter.progress, soon)
-            self.best_so_far = self.in_part(most, lambda: self.within(self.value))
-            self.hurry = Progress()
-            if self.classes and not self.lists.are_few:
-                self.with_other_sizes()
-                self.best_so_far = self.in_part(FOR_NEIGHBOURS, self.with_neighbours_anew)
+            if not self.lists.are_few and has_far_too_many(self):
+                self.best_so_far = self.in_part(FOR_FEW_CHOICES, self.of_few_choices)
+            if self.lists.are_few or not self.best_so_far:
+                self.first_pass()
             if self.lists.are_few and self.options.most_fused > 1:
                 self.begin_again(self.options.most_fused, FIRST_APART, FIRST_USES)
                 self.best_so_far = self.in_part(FOR_LOOPS, lambda: self.within(self.value)) or self.best_so_far
@@ -224,6 +221,17 @@ class FusedSearch(CascadeProblem):
         self.proving = True
         return mappings
 
+    def first_pass(self) -> None:
+        """Find something with few fused loops, soon: it is in a part of the time most of what there is."""
+        self.begin_again(1, FIRST_APART, FIRST_USES)
+        soon, most = (FIRST_OF_FEW,) * 2 if self.lists.are_few else (FOR_FIRST, LONGER)
+        self.hurry = share_of(self.meter.progress, soon)
+        self.best_so_far = self.in_part(most, lambda: self.within(self.value))
+        self.hurry = Progress()
+        if self.classes and not self.lists.are_few:
+            self.with_other_sizes()
+            self.best_so_far = self.in_part(FOR_NEIGHBOURS, self.with_neighbours_anew)
+
     def with_other_sizes(self) -> None:
         """Make the best so far better with tensors kept where it keeps them, unless that hardly can be."""
         self.begin_again(1)
@@ -244,23 +252,34 @@ class FusedSearch(CascadeProblem):
 
     def bound_all(self) -> None:
         """Bound all choices where a few are searched, in a part of the time."""
+        begin = time.perf_counter()
         token, floors = share_of(self.meter.progress, FOR_BOUNDS), self.floors_before_plans
         floors.learn(token)
         floors.learn_room(self.value, token)
         floors.learn_room(self.value, token, closely=True)
         if floors.best:
             self.best_so_far = self.in_part(FOR_LOOPS, self.of_best_einsums) or self.best_so_far
+        self.passed("bounds", begin)
 
     def of_best_einsums(self) -> list[LoopTree]:
         """The best cascade of mappings that are as good as the bounds of their Einsums, if it is better than others."""
-        planned = replace(self.plans, parts={**self.plans.parts, **self.floors_before_plans.best})
+        return self.of_some(self.floors_before_plans.best, self.options)
+
+    def of_few_choices(self) -> list[LoopTree]:
+        """The best cascade of a few choices, with one fused loop at most, if it is better than others."""
+        some = few_choices(self, share_of(self.meter.progress, FOR_HALF))
+        return self.of_some(some, replace(self.options, most_fused=1))
+
+    def of_some(self, parts: Mapping[str, PlannedEinsum], options: Options) -> list[LoopTree]:
+        """The best cascade with some choices of some Einsums, if it is better than others; `options`: of its search."""
+        planned = replace(self.plans, parts={**self.plans.parts, **parts})
         known = replace(self.known, value=self.value, simple=None, planned={self.names: planned})
-        search = replace(self, known=known)
+        search = replace(self, known=known, options=options)
         trees = search.run(self.meter.progress, self.meter.left)
         self.meter.work += search.meter.work
         if trees:
             self.value, self.costs = search.value, search.costs
-        return trees
+        return trees or self.best_so_far
 
     def in_part(self, fraction: float, what: Callable[[], list[LoopTree]]) -> list[LoopTree]:
         """Mappings that are found in a part of the time that is left, the best so far where that is over."""
@@ -296,16 +315,19 @@ class FusedSearch(CascadeProblem):
         """Have what is simpler looked for, unless that was asked for, or can be no better than what is found."""
         simple, self.known = self.known.simple, replace(self.known, simple=None)
         if simple is not None:
-            self.value = min(self.value, simple(self.value, self.apart_value(), self.lists.alone))
+            least, begin = self.apart_value(), time.perf_counter()
+            self.value = min(self.value, simple(self.value, least, self.lists.alone))
+            self.passed("einsums", begin)
 
     def apart_value(self) -> float:
         """Lower bound of the objective where all that Einsums share lies in the outermost memory.
 
         A few choices of each Einsum bound nothing: then it is what they cost before choices are listed.
         """
-        total, rows = np.zeros(len(self.weights)), dict[str, Floats]()
+        total, rows, begin = np.zeros(len(self.weights)), dict[str, Floats](), time.perf_counter()
         if self.prepared and self.lists.are_few:
             rows = floors_before_plans(self, share_of(self.meter.progress, FOR_APART), frozenset())
+            self.passed("bounds", begin)
         for member in self.members:
             if not self.lists.are_few:
                 total += self.times(member.einsum) * least_apart(member.chains, self.weights)
