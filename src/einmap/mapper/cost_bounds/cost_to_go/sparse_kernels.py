@@ -299,7 +299,7 @@ def _is_pinned(place: Any, pins: Any) -> bool:
     return differ == 0
 
 
-@inner
+@maker
 def _sort(points: Any, costs: Any) -> None:
     """Sort rows by their points; int64 (rows,) and float64 (rows, columns), both changed."""
     order = stable_order(points, len(points))
