@@ -23,8 +23,8 @@ import numpy as np
 from einmap.compiled import loaded
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds.cost_to_go import dense_kernels
+from einmap.mapper.mapspace.tile_lattice import FEW_POINTS
 from einmap.mapper.objective import objective_kernels
-from einmap.mapper.templates.groups import FEW_POINTS
 from einmap.numbers import divisors
 from einmap.progress import Progress
 

@@ -24,6 +24,8 @@ from einmap.numbers import divisors, prime_factors
 
 LARGE = 100_000
 """Points of a lattice up to which tables have a row for each point at which a node fits."""
+FEW_POINTS = 5_000
+"""Points for which tables with a row for each take little time in any case."""
 MOST_SIZES = 4000
 """Tile shapes of an axis up to which variables are merged: pairs of them are listed."""
 WORD = 2**62

@@ -11,14 +11,12 @@ import numpy as np
 
 from einmap.arrays import Ints
 from einmap.mapper.mapspace.lanes.fanout_table import FEW_USES, LaneTable
-from einmap.mapper.mapspace.tile_lattice import Lattice
+from einmap.mapper.mapspace.tile_lattice import FEW_POINTS, Lattice
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.statistics import MappingCounts
 
 # processor time with tables of few rows: 0.07 to 0.5 times of those with all for vgg16 on edge (loops lead to 3 to 13 %
 # of the points), but 1.3 to 3 times on eyeriss and nvdla (to all), and 1.7 times on edge with a lattice of 520 points
-FEW_POINTS = 5_000
-"""Points of a lattice for which tables with a row for each take little time in any case."""
 MOST_OUT = 8
 """So many times as many points as loops lead to are worth tables that have rows for few of them."""
 
