@@ -295,6 +295,7 @@ class SparsityBinder:
             raise SpecError(
                 f"{written[0]!r} is written by {einsum.name!r}, and nothing waits for its zeros", at=at("on")
             )
+        named = frozenset[str]() if given.tensors is None else self._members(given.tensors, scope, at("tensors"))
         if not on:
             return []
         if isinstance(unit, Compute):
@@ -305,7 +306,7 @@ class SparsityBinder:
             raise SpecError(
                 f"{unit.name!r} saves what passes of a tensor, and none is named", at=at("at"), hint="tensors: B"
             )
-        targets = sorted(self._members(given.tensors, scope, at("tensors")))
+        targets = sorted(named)
         for tensor in targets:
             if tensor in on:
                 raise SpecError(
