@@ -52,6 +52,8 @@ AT_FIRST, AT_A_TIME = 32, 512
 """Dataplacements that are searched first, and then."""
 OF_EACH = 0.5
 """Part of what is left of a limited time that one Einsum may take."""
+MOST_BYTES = 4_000_000
+"""Bytes of the objectives of all choices of an Einsum that are kept for the next bound; more are worked out again."""
 MOST_WORK = 20_000_000
 """Choices of tiles that are looked at."""
 
@@ -185,7 +187,7 @@ class _Space:
         """Least objectives of each choice with each use of the fanouts, without room."""
         if self._least is None:
             least, is_whole = self.choices.least(self.path, progress)
-            self._least = least if is_whole else None
+            self._least = least if is_whole and least.nbytes <= MOST_BYTES else None
             return least
         return self._least
 
