@@ -18,6 +18,8 @@ FURTHEST = 64
 """How many times as far as at first is looked."""
 OF_GRAPH, OF_FRONT = 2, 50
 """Outer nests that are listed in as much time as a graph takes for each of its options, and as a front takes."""
+PART_OF_LARGE = 1 / 8
+"""Large signature classes are listed for this part of that work: often some of them lift the bound over the others."""
 
 type Limits = Mapping[tuple[int, int], float]
 """By Einsum and option how far it is to be known."""
@@ -61,7 +63,9 @@ def refine_near(refinement: Refinement, relaxed: Relaxation, wanted: Limits, lea
         wanted, is_wide = {}, False
         while not (wanted or is_wide) and work < enough and most < least * BESIDE:
             options, large = refinement.open_options(relaxed, least, most, wider)
-            options = options or (refinement.large_ones(relaxed, large, least, most) if large else {})
+            if not options and work < PART_OF_LARGE * enough:
+                large = [(k, o) for k, o in large if (k, o) not in relaxed.asked]
+                options = refinement.large_ones(relaxed, large, least, most) if large else {}
             wanted = {
                 (k, o): up_to for (k, o), up_to in options.items() if _may_refine(refinement, relaxed, k, o, up_to)
             }
