@@ -221,7 +221,7 @@ class EinsumFronts:
         for signature_class in anew.keys() - postponed.keys():
             for signature in self.listed.get(signature_class, ()):
                 self._outer_nest_rows.pop(signature, None)
-            self.listed[signature_class] = lists[signature_class].by_signature()
+            self.listed[signature_class] = lists[signature_class].by_signature(self.meter)
             self._pruned[signature_class] = lists[signature_class].pruned
         return Surveyed(anew.keys() - postponed.keys(), postponed)
 

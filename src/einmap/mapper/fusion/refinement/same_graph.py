@@ -5,7 +5,7 @@ There most of the time goes into graphs: a bound rises by little, and each asks 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 from einmap.mapper.fusion.problem import CascadeProblem, Member
@@ -18,8 +18,6 @@ FURTHEST = 64
 """How many times as far as at first is looked."""
 OF_GRAPH, OF_FRONT = 2, 50
 """Outer nests that are listed in as much time as a graph takes for each of its options, and as a front takes."""
-PART_OF_LARGE = 1 / 8
-"""Large signature classes are listed for this part of that work: often some of them lift the bound over the others."""
 
 type Limits = Mapping[tuple[int, int], float]
 """By Einsum and option how far it is to be known."""
@@ -36,11 +34,6 @@ class Refinement(Protocol):
         self, relaxed: Relaxation, least: float, most: float, wider: float = 1.0
     ) -> tuple[dict[tuple[int, int], float], list[tuple[int, int]]]:
         """Options that are not known well enough, with limits, and large signature classes."""
-
-    def large_ones(
-        self, relaxed: Relaxation, large: Sequence[tuple[int, int]], least: float, most: float
-    ) -> dict[tuple[int, int], float]:
-        """Large signature classes that come first, with limits."""
 
     def refine(self, relaxed: Relaxation, unknown: Limits) -> None:
         """List or complete options, each up to a limit."""
@@ -60,17 +53,14 @@ def refine_near(refinement: Refinement, relaxed: Relaxation, wanted: Limits, lea
         refinement.refine(relaxed, wanted)
         fronts = sum(not relaxed.options(k)[o].unexpanded for k, o in wanted)
         work += meter.listed - listed + OF_FRONT * fronts + 1
-        wanted, is_wide = {}, False
-        while not (wanted or is_wide) and work < enough and most < least * BESIDE:
-            options, large = refinement.open_options(relaxed, least, most, wider)
-            if not options and work < PART_OF_LARGE * enough:
-                large = [(k, o) for k, o in large if (k, o) not in relaxed.asked]
-                options = refinement.large_ones(relaxed, large, least, most) if large else {}
+        wanted = {}
+        while not wanted and wider <= FURTHEST and work < enough and most < least * BESIDE:
+            # large signature classes wait for the next graph: often that leaves few of them
+            options, _ = refinement.open_options(relaxed, least, most, wider)
             wanted = {
                 (k, o): up_to for (k, o), up_to in options.items() if _may_refine(refinement, relaxed, k, o, up_to)
             }
             wider *= 1 if wanted else 2
-            is_wide = wider > FURTHEST
 
 
 def _may_refine(refinement: Refinement, relaxed: Relaxation, k: int, o: int, limit: float) -> bool:

@@ -15,18 +15,20 @@ from einmap.mapper.fusion.fronts.nests.outer_nests import (
     signatures_of,
 )
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature
+from einmap.mapper.fusion.meter import Meter
 
 
-def undominated(rules: NestRules, parts: Sequence[OuterNests]) -> list[OuterNest]:
+def undominated(rules: NestRules, parts: Sequence[OuterNests], meter: Meter) -> list[OuterNest]:
     """Outer nests of one search but for those that go on as another one does, which is not worse in anything.
 
-    Those of one signature stand together.
+    Those of one signature stand together. Raises StoppedError.
     """
     numbers: dict[FusionSignature, int] = {}
     places: dict[tuple[int, object, int, int], int] = {}
     groups, rows, origins = list[int](), list[Floats](), list[OuterNest]()
     most = max(int(part.whole[:, 1].max()) for part in parts)
     for part in parts:
+        meter.go_on()
         plan, (signatures, fused) = part.plan, signatures_of(rules, part)
         kept = part.kept(fused, most)
         blocks = plan.compiled.blocks[plan.depth - 1] if plan.depth else plan.compiled

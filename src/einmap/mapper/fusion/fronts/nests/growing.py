@@ -67,11 +67,11 @@ class ClassList:
         """Objectives that no completion of each outer nest is below."""
         return np.concatenate([nests.least for _, nests in self.begun])
 
-    def by_signature(self) -> dict[FusionSignature, list[Listed]]:
-        """Outer nests that no other one of the same search makes needless."""
+    def by_signature(self, meter: Meter) -> dict[FusionSignature, list[Listed]]:
+        """Outer nests that no other one of the same search makes needless. Raises StoppedError."""
         listed: dict[FusionSignature, list[Listed]] = {}
         for rules, begun in groupby(self.begun, lambda of: of[0]):
-            for outer_nest in undominated(rules, [nests for _, nests in begun]):
+            for outer_nest in undominated(rules, [nests for _, nests in begun], meter):
                 listed.setdefault(outer_nest.signature, []).append((rules.search, outer_nest))
         return listed
 
