@@ -22,7 +22,7 @@ from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.problem.request import Remainder
 from einmap.pareto import nondominated
 
-FIRST_LISTED, MORE = 500, 4
+FIRST_LISTED, MORE = 2_000, 8
 """Outer nests of a signature class that are listed at first, and how many times as many when all else is known."""
 FEWER = 1 / 2
 """Part of the outer nests of a large class that a lower limit has to leave out before it is listed again."""
