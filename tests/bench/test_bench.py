@@ -32,7 +32,8 @@ from einmap.progress import Progress
 
 SIZES = {"M": 7, "K": 6, "N": 19}
 CONVOLUTION = "a convolution, channels last, strided"
-ATTENTION = Path(__file__).parents[2] / "benchmarks/specs/this_cpu_attention.yaml"
+SPECS = Path(__file__).parents[2] / "benchmarks/specs"
+ATTENTION, ONLINE = (SPECS / f"this_cpu_attention{kind}.yaml" for kind in ("", "_online"))
 HERE = """
     MainMemory holds A B Z
     L1 holds A B
@@ -111,6 +112,11 @@ def test_attention_runs_beside_numpy_one_einsum_after_another(tmp_path):
     assert found.flops == 2 * 12 * 17 * (8 + 8) * 2 + 3 * 2 * 12 * 17 + 2 * 12 * 8
     values = fractions_of(cascade, np.dtype(np.float64))
     assert np.allclose(one_by_one(cascade, values)["AV"], evaluated(spec.workload, values)["AV"], atol=1e-14)
+    spec = einmap.load(tmp_path / "cpu.yaml", "attention_core", ONLINE, define={**size, "BLOCK": 5, "N_CACHED": 20})
+    found = benchmark(spec, rounds=1, flushed=2**12)
+    assert [(r.name, r.differ) for r in found.runs] == [(MAPPED, 0), ("NumPy, one by one", 0)]
+    values = fractions_of(fast_nest(spec), np.dtype(np.float64))
+    assert np.allclose(one_by_one(fast_nest(spec), values)["AV"], evaluated(spec.workload, values)["AV"], atol=1e-14)
 
 
 def ours_bytes(spec):

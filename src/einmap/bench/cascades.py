@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from math import prod
@@ -13,11 +14,13 @@ import numpy as np
 from einmap.bench.compiler import aligned
 from einmap.bench.libraries import Contender
 from einmap.bench.values import Array, by_numpy, computed, operands_in
-from einmap.einsum.einsum import Einsum
+from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.numeric import REDUCE
 from einmap.einsum.operation import Apply, Operand
+from einmap.einsum.spaces.recurrence import Recurrence
 from einmap.emit.fast.builder import scale_of
 from einmap.emit.fast.cascade import Cascade
+from einmap.errors import NotSupportedError
 
 
 def fractions_of(cascade: Cascade, dtype: np.dtype[Any]) -> dict[str, Array]:
@@ -33,15 +36,57 @@ def fractions_of(cascade: Cascade, dtype: np.dtype[Any]) -> dict[str, Array]:
 def one_by_one(cascade: Cascade, inputs: Mapping[str, Array]) -> dict[str, Array]:
     """The outputs by NumPy: products by `matmul`, maps in the memory of what nothing reads any more."""
     values = dict(inputs)
-    einsums = cascade.einsums
-    for number, einsum in enumerate(einsums):
-        later = {t for other in einsums[number + 1 :] for t in other.inputs}
+    einsums = {einsum.name: einsum for einsum in cascade.einsums}
+    recurrences = cascade.schedule.workload.recurrences
+    steps = {recurrence.einsums[0]: recurrence for recurrence in recurrences}
+    stepping = {name for recurrence in recurrences for name in recurrence.einsums}
+    for number, (name, einsum) in enumerate(einsums.items()):
+        if (recurrence := steps.get(name)) is not None:
+            _step(recurrence, cascade, values)
+        if name in stepping:
+            continue
+        later = {t for other in cascade.einsums[number + 1 :] for t in other.inputs}
         dying = {t for t in einsum.inputs if t not in later and t not in inputs}
         (output,) = einsum.outputs
         values[output] = _computed(einsum, values, dying)
         for tensor in dying:
             del values[tensor]
     return {t: values[t] for t in cascade.outputs}
+
+
+def _step(recurrence: Recurrence, cascade: Cascade, values: dict[str, Array]) -> None:
+    """All steps of a recurrence: `values` get what its states are after the last one, and what others read of it."""
+    time, within = recurrence.variable, [e for e in cascade.einsums if e.name in recurrence.einsums]
+    made = {t for e in within for t in e.outputs}
+    elsewhere = {t for e in cascade.einsums if e not in within for t in e.inputs} | {*cascade.outputs}
+    axes = {
+        a.tensor: [str(i) for _, i in a.projection].index(time) for e in within for a in e.accesses if _has(a, time)
+    }
+    kept: dict[str, list[Array]] = {t: [] for t in made & elsewhere if t not in recurrence.states}
+    like = next(iter(values.values()))
+    now = {state: np.zeros(cascade.shapes[state], like.dtype) for state in recurrence.states}
+    for step in range(within[0].extents[time]):
+        now |= {t: values[t].take([step], axes[t]) if t in axes else values[t] for e in within for t in e.inputs - made}
+        for einsum in within:
+            (output,) = einsum.outputs
+            bounds = tuple((v, 1 if v == time else n) for v, n in einsum.bounds)
+            found = _computed(replace(einsum, bounds=bounds), now, set())
+            is_wide = found.dtype != like.dtype  # numbers such as -1e300 are of 64 bits
+            least, most = np.finfo(like.dtype).min, np.finfo(like.dtype).max
+            now[output] = np.clip(found, least, most).astype(like.dtype) if is_wide else found
+        for tensor, parts in kept.items():
+            parts.append(now[tensor])
+    values |= {state: now[state] for state in recurrence.states}
+    values |= {tensor: np.concatenate(parts, axes[tensor]) for tensor, parts in kept.items()}
+
+
+def _has(access: TensorAccess, time: str) -> bool:
+    """Whether a rank is indexed by a variable alone. NotSupportedError where it is a part of an index."""
+    if any(time in dict(index.terms) and str(index) != time for _, index in access.projection):
+        raise NotSupportedError(
+            f"NumPy steps through {access.tensor!r} by other than {time!r}; leave out what it compares"
+        )
+    return any(str(index) == time for _, index in access.projection)
 
 
 def contenders(cascade: Cascade, inputs: Mapping[str, Array]) -> Iterator[Contender]:

@@ -13,9 +13,10 @@ from math import prod
 from typing import NoReturn
 
 from einmap.einsum.einsum import Einsum, TensorAccess
-from einmap.einsum.operation import MapExpression, operands
+from einmap.einsum.operation import MapExpression, Reduction, operands
 from einmap.emit.fast.builder import Builder, Shared, loop_of, scale_of
 from einmap.emit.fast.nest import BYTES, OWN, REALS, VECTOR_BYTES, Loop, Nest, Real
+from einmap.emit.fast.recurrent import beginnings, check_held, times_of, without_time
 from einmap.emit.fast.vector_maths import Kind
 from einmap.emit.language.identifiers import Names
 from einmap.errors import NotSupportedError
@@ -63,7 +64,7 @@ class Pass:
 
     einsum: Einsum
     expression: MapExpression
-    reduction: str
+    reduction: Reduction
     inputs: tuple[str, ...]
     output: str
     axis: str
@@ -88,7 +89,10 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Cascade:
-    """Einsums of one mapping. `nests` and `passes` by Einsum; `inputs` and `outputs`: whole tensors, `kept`: tiles."""
+    """Einsums of one mapping. `nests` and `passes` by Einsum; `inputs` and `outputs`: whole tensors, `kept`: tiles.
+
+    `schedule` has the states of recurrences without their rank of time.
+    """
 
     schedule: Schedule
     real: Real
@@ -125,12 +129,23 @@ class Cascade:
         """Einsums in the order in which they run."""
         return tuple(route.einsum for route in self.schedule.routes.values())
 
+    @property
+    def by_lanes(self) -> tuple[Reduction, ...]:
+        """Reductions along vectors, whose lanes are reduced at the end."""
+        found = (p.reduction for p in self.passes.values() if not p.along)
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def beginnings(self) -> Mapping[Address, tuple[str, ...]]:
+        """For each loop over steps the states that are 0 as it begins."""
+        return beginnings(self.schedule)
+
 
 def is_cascade(schedule: Schedule) -> bool:
     """Whether this is for several Einsums in a nest of their own: not for a product with a map of its values."""
     routes = tuple(schedule.routes.values())
     products = [r.einsum.operation.reduction == "sum" and scale_of(r.einsum.operation.map) == 1 for r in routes]
-    if len(routes) == 2 and products[0]:
+    if len(routes) == 2 and products[0] and not schedule.workload.recurrences:
         first, second = routes
         summed = set(second.einsum.rank_variables) - {v for o in second.einsum.outputs for v in _variables(second, o)}
         return bool(summed) and first.einsum.outputs <= second.einsum.inputs
@@ -150,10 +165,11 @@ class _Cascades:
     """Goes down the routes of all Einsums."""
 
     def __init__(self, schedule: Schedule) -> None:
-        self.schedule, self.workload = schedule, schedule.workload
+        self.schedule, self.workload = without_time(schedule), schedule.workload
+        self.times = times_of(self.workload)
         self.real = self._check()
         self.identifiers = Names("c", dict.fromkeys(OWN, ""))
-        routes = schedule.routes.values()
+        routes = self.schedule.routes.values()
         every = [name for r in routes for name in (*r.holds, *r.einsum.rank_variables)]
         self.names = {name: self.identifiers.identifier(name) for name in dict.fromkeys(every)}
         self.index_of = self._indices()
@@ -190,6 +206,10 @@ class _Cascades:
             if route.einsum.operation.reduction == "sum" and self._is_product(route)
         }
         passes = {n: self._pass(r, kept, shapes) for n, r in routes.items() if n not in nests}
+        for state in self.workload.states:
+            if (name := self.workload.producers[state]) in nests:
+                _refuse(routes[name].einsum, f"is a product that writes {state!r}, which steps through time")
+            check_held(self.schedule, state)
         packed = [t for nest in nests.values() for t in nest.packed]
         if twice := sorted({t for t in packed if packed.count(t) > 1}):
             raise NotSupportedError(
@@ -209,13 +229,13 @@ class _Cascades:
 
         Both are alike, and no loop around the map that is inside the tile reads it again.
         """
-        if p is None or not p.is_map:
+        if p is None or not p.is_map or kept.tensor in self.workload.states:
             return kept
         routes = list(self.schedule.routes.values())
         at = next(n for n, r in enumerate(routes) if r.einsum.name == p.einsum.name)
         for tensor in p.inputs:
             other = others.get(tensor)
-            if other is None:
+            if other is None or tensor in self.workload.states:
                 continue
             is_alike = other.place == kept.place
             is_last = all(tensor not in r.einsum.inputs for r in routes[at + 1 :])
@@ -233,7 +253,7 @@ class _Cascades:
         for (first, a), (second, b) in pairwise((name, passes.get(name)) for name in self.schedule.routes):
             if a is None or b is None or first in joined.values() or not a.is_map or b.along or b.reduced:
                 continue
-            if (a.axis, a.outer) != (b.axis, b.outer) or a.output not in b.inputs:
+            if (a.axis, {*a.outer}) != (b.axis, {*b.outer}) or a.output not in b.inputs:
                 continue
             if any(a.at[v] != b.at[v] for v in (*a.outer, a.axis)) or a.strides[a.output] != b.strides[a.output]:
                 continue
@@ -247,8 +267,6 @@ class _Cascades:
     def _check(self) -> Real:
         workload = self.workload
         einsums = [route.einsum for route in self.schedule.routes.values()]
-        if workload.recurrences:
-            _refuse(einsums[0], "is in a cascade that steps through time")
         for einsum in einsums:
             expression = einsum.operation.map
             if einsum.is_copy or expression is None or not operands(expression):
@@ -371,12 +389,14 @@ class _Cascades:
         for tensor, variables in ranks.items():
             if axis in variables[:-1]:
                 _refuse(einsum, f"reads or writes {tensor!r}, whose neighbours in memory do not lie along {axis!r}")
-        reduced = tuple(v for v in einsum.rank_variables if v not in ranks[output])
+        step = [self.times[einsum.name]] if einsum.name in self.times else []
+        outer = dict.fromkeys((*step, *ranks[output]))
+        reduced = tuple(v for v in einsum.rank_variables if v not in outer)
         at = self.at[einsum.name]
         lies = {t: kept[t].shape if t in kept else shapes[t] for t in ranks}
         return Pass(
             einsum, expression, einsum.operation.reduction, inputs, output, axis,
-            tuple(v for v in ranks[output] if v != axis), tuple(v for v in reduced if v != axis), at,
+            tuple(v for v in outer if v != axis), tuple(v for v in reduced if v != axis), at,
             {t: _strides(variables, lies[t]) for t, variables in ranks.items()},
             {t: dict(zip(ranks[t], kept[t].origins, strict=True)) for t in ranks if t in kept},
             tuple(v for v in reduced if at[v][0] != "0"),

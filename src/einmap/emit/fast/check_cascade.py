@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 
 from einmap.einsum.einsum import Einsum
@@ -49,23 +49,19 @@ def _wrong(cascade: Cascade) -> Iterator[str]:
         yield f"double *{plain[tensor]} = malloc({prod(shapes[tensor])} * sizeof(double));"
     yield f"if ({' || '.join(f'!{plain[t]}' for t in made)})"
     yield "    exit(2);"
+    steps = {recurrence.einsums[0]: recurrence for recurrence in cascade.schedule.workload.recurrences}
+    known = {e.name: e for e in cascade.einsums}
+    within = {name for recurrence in steps.values() for name in recurrence.einsums}
     for einsum in cascade.einsums:
-        (output,) = einsum.outputs
-        yield f"/* {comment_safe(einsum.name)} */"
-        here = plain[output], _at(cascade, einsum, output)
-        values = {t: f"(double){plain[t]}[{_at(cascade, einsum, t)}]" for t in einsum.inputs}
-        assert einsum.operation.map is not None
-        value = map_text(einsum.operation.map, values, FUNCTIONS, "{}")
-        written = [v for v, _ in einsum.bounds if v in einsum.by_tensor[output].variables]
-        extents = dict(einsum.bounds)
-        summed = [v for v in extents if v not in written]
-        reduction = einsum.operation.reduction
-        first = {"sum": "0", "max": "-INFINITY", "min": "INFINITY"}[reduction]
-        body = [f"double result = {first};"]
-        update = f"result += {value};" if reduction == "sum" else f"result = f{reduction}(result, {value});"
-        body += loops([(names[v], extents[v]) for v in summed], [update])
-        body.append(f"{here[0]}[{here[1]}] = result;")
-        yield from loops([(names[v], extents[v]) for v in written], body)
+        if (recurrence := steps.get(einsum.name)) is not None:
+            for state in recurrence.states:
+                yield f"for (long i = 0; i < {prod(shapes[state])}; i++)"
+                yield f"    {plain[state]}[i] = 0;"
+            time = recurrence.variable
+            inside = [line for name in recurrence.einsums for line in _plain(cascade, known[name], plain, time)]
+            yield from loops([(names[time], einsum.extents[time])], ["{", *indented(inside), "}"])
+        elif einsum.name not in within:
+            yield from _plain(cascade, einsum, plain, "")
     for tensor in cascade.outputs:
         yield f"for (long i = 0; i < {prod(shapes[tensor])}; i++) {{"
         yield f"    const double exact = {plain[tensor]}[i], now = {names[tensor]}[i];"
@@ -75,6 +71,25 @@ def _wrong(cascade: Cascade) -> Iterator[str]:
     for tensor in made:
         yield f"free({plain[tensor]});"
     yield "return found;"
+
+
+def _plain(cascade: Cascade, einsum: Einsum, plain: Mapping[str, str], time: str) -> Iterator[str]:
+    """The loops of one Einsum but for that over `time`, which stands around several."""
+    names = cascade.names
+    (output,) = einsum.outputs
+    yield f"/* {comment_safe(einsum.name)} */"
+    values = {t: f"(double){plain[t]}[{_at(cascade, einsum, t)}]" for t in einsum.inputs}
+    assert einsum.operation.map is not None
+    value = map_text(einsum.operation.map, values, FUNCTIONS, "{}")
+    written = [v for v, _ in einsum.bounds if v in einsum.by_tensor[output].variables and v != time]
+    summed = [v for v in einsum.extents if v not in written and v != time]
+    reduction = einsum.operation.reduction
+    first = {"sum": "0", "max": "-INFINITY", "min": "INFINITY"}[reduction]
+    body = [f"double result = {first};"]
+    update = f"result += {value};" if reduction == "sum" else f"result = f{reduction}(result, {value});"
+    body += loops([(names[v], einsum.extents[v]) for v in summed], [update])
+    body.append(f"{plain[output]}[{_at(cascade, einsum, output)}] = result;")
+    yield from loops([(names[v], einsum.extents[v]) for v in written], body)
 
 
 def _at(cascade: Cascade, einsum: Einsum, tensor: str) -> str:

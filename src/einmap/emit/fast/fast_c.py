@@ -95,7 +95,9 @@ def text_of(nest: Nest | Cascade) -> str:
 
 
 def turning_lines(nest: Nest | Cascade) -> list[str]:
-    """The macro `turns` where packing turns squares of values; else nothing."""
+    """The macro `turns` where packing turns squares of values, or lanes are reduced; else nothing."""
+    if isinstance(nest, Cascade) and nest.by_lanes:
+        return list(macro_lines())
     nests = nest.nests.values() if isinstance(nest, Cascade) else (nest,)
     return list(macro_lines()) if any(turned_along(n, p) for n in nests for p in n.packed.values()) else []
 

@@ -26,7 +26,7 @@ OWN = (
     *("real", "vec", "loose", "sum", "to", "from", "first", "last", "add", "lanes", "part", "block", "values"),
     *("wrong", "start", "took", "differ", "now", "found", "count", "arguments", "repeats", "seconds", "best"),
     *("whole", "kept", "total", "value", "lane", "near", "ints"),
-    *("mapped", "turns", "row"),
+    *("mapped", "turns", "row", "other", *(f"lanes_{name}" for name in ("sum", "max", "min"))),
     *("narrow", "in_register", "widened", "narrowed", "pair", "multiply_add", "wide", "bits"),
 )
 """Names that the code has for itself."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from math import prod
 
 from einmap.einsum.operation import Reduction
 from einmap.emit.fast.cascade import Cascade, Kept, Pass
@@ -31,9 +32,7 @@ def cascade_buffer_lines(cascade: Cascade) -> Iterator[str]:
         if kept.over:
             continue
         copies = "".join(f"[{loop.iterations}]" for loop in kept.cores)
-        size = 1
-        for extent in kept.shape:
-            size *= extent
+        size = prod(kept.shape)
         shown = comment_safe(" x ".join(map(str, kept.extents)) or "one value")
         yield f"static real {kept.buffer}{copies}[{size}] __attribute__((aligned(4096))); /* {shown} */"
     for nest in cascade.nests.values():
@@ -43,6 +42,9 @@ def cascade_buffer_lines(cascade: Cascade) -> Iterator[str]:
 def function_of_cascade_lines(cascade: Cascade) -> Iterator[str]:
     """Packing, register tiles and passes of all Einsums."""
     known: set[str] = set()
+    for reduction in cascade.by_lanes:
+        yield from function_lines([reduction] if reduction != "sum" else [], cascade.kind, known)
+        yield from (*_of_lanes(reduction, cascade.lanes), "")
     for einsum in cascade.einsums:
         nest = cascade.nests.get(einsum.name)
         if nest is None:
@@ -53,6 +55,30 @@ def function_of_cascade_lines(cascade: Cascade) -> Iterator[str]:
         for packed in nest.packed.values():
             yield from (*pack_lines(nest, packed), "")
         yield from (*tile_lines(nest), "")
+
+
+def _of_lanes(reduction: Reduction, lanes: int) -> Iterator[str]:
+    """The function that reduces the lanes of a vector: with those half as many further on, and so forth."""
+    combined, number, _ = COMBINED[reduction]
+    yield f"static inline real lanes_{reduction}(vec x)"
+    yield "{"
+    yield "#if defined(turns)"
+    step = lanes // 2
+    while step:
+        order = ", ".join(str((lane + step) % lanes) for lane in range(lanes))
+        yield f"    {'vec ' if step == lanes // 2 else ''}other = __builtin_shufflevector(x, x, {order});"
+        yield f"    x = {combined.format('x', 'other')};"
+        step //= 2
+    yield "    return x[0];"
+    yield "#else"
+    yield "    real total = x[0];"
+    yield f"    for (long lane = 1; lane < {lanes}; lane++) {{"
+    yield "        const real value = x[lane];"
+    yield f"        total = {number.format('total', 'value')};"
+    yield "    }"
+    yield "    return total;"
+    yield "#endif"
+    yield "}"
 
 
 def cascade_lines(cascade: Cascade) -> Iterator[str]:
@@ -79,6 +105,8 @@ class _Printer:
             yield from self._branch(first, position)
             return
         placed = self.paths[first][position]
+        for state in self.cascade.beginnings.get(placed.address, ()):
+            yield from self._zeros(self.cascade.kept[state])
         match placed.node:
             case tree.Split():
                 branches: dict[Address, list[str]] = {}
@@ -112,9 +140,18 @@ class _Printer:
                     return
         yield f"/* {comment_safe(f'[{memory} holds {tensor}]')}, in its place */"
 
+    def _zeros(self, kept: Kept) -> Iterator[str]:
+        """Lines that make a state 0, as it is before the first step."""
+        yield f"for (long i = 0; i < {prod(kept.shape)}; i++) /* {comment_safe(kept.tensor)} before the first step */"
+        yield f"    {kept.buffer}{self._lanes(kept)}[i] = 0;"
+
+    def _lanes(self, kept: Kept) -> str:
+        """The copy of the core that runs."""
+        return "".join(f"[{distance_times(loop.index, loop.start, loop.tile, 1)}]" for loop in kept.cores)
+
     def _tile(self, kept: Kept) -> str:
         name = self.cascade.names[kept.tensor]
-        lanes = "".join(f"[{distance_times(loop.index, loop.start, loop.tile, 1)}]" for loop in kept.cores)
+        lanes = self._lanes(kept)
         shape = "x".join(map(str, kept.extents)) or "one value"
         over = f", over {kept.over}" if kept.over else ""
         shown = comment_safe(f"[{kept.memory} holds {kept.tensor}] {kept.tensor} {shape}{over}")
@@ -221,7 +258,7 @@ def _along(cascade: Cascade, p: Pass) -> Iterator[str]:
     vector, one = f"*(loose *)({name} + {here})", f"{name}[{here}]"
     values = _value(cascade, p, axis, vector=True), f"{_value(cascade, p, axis, vector=False)}[0]"
     yield f"const long whole = {n} / {lanes} * {lanes};"
-    combined, number, first = COMBINED[p.reduction]  # type: ignore[index]
+    combined, number, first = COMBINED[p.reduction]
     if not p.reduced:
         body = [values[0], values[1]]
     else:
@@ -246,7 +283,7 @@ def _across(cascade: Cascade, p: Pass, before: Pass | None) -> Iterator[str]:
     """
     names, axis, name = cascade.names, cascade.names[p.axis], cascade.names[p.output]
     lanes, n = "(long)(sizeof(vec) / sizeof(real))", f"n_{cascade.names[p.axis]}"
-    _, number, first = COMBINED[p.reduction]  # type: ignore[index]
+    _, number, first = COMBINED[p.reduction]
     here = _place(cascade, p, p.output, "")
     yield f"vec kept[{CHAINS}];"
     yield from loops([("part", CHAINS)], [f"kept[part] = (vec){{0}} + (real){first};"])
@@ -267,15 +304,15 @@ def _across(cascade: Cascade, p: Pass, before: Pass | None) -> Iterator[str]:
         loops([(names[v], f"n_{names[v]}") for v in p.reduced], ["{", *indented(steps), "}"]) if p.reduced else steps
     )
     yield f"for (long part = 1; part < {CHAINS}; part++)"
-    yield f"    kept[0] = {COMBINED[p.reduction][0].format('kept[0]', 'kept[part]')};"  # type: ignore[index]
-    yield from loops([("lane", lanes)], [f"total = {number.format('total', 'kept[0][lane]')};"])
-    yield f"{name}[{here}] = total;"
+    yield f"    kept[0] = {COMBINED[p.reduction][0].format('kept[0]', 'kept[part]')};"
+    yield f"const real value = lanes_{p.reduction}(kept[0]);"
+    yield f"{name}[{here}] = {number.format('total', 'value')};"
 
 
 def _combined(cascade: Cascade, p: Pass, before: Pass | None, kept: str, along: str) -> list[str]:
     """Lines that reduce a vector into `kept`."""
     value = _value(cascade, p, along, vector=True, known=_output(before))
-    combined = COMBINED[p.reduction][0].format(kept, value)  # type: ignore[index]
+    combined = COMBINED[p.reduction][0].format(kept, value)
     return [*_mapped(cascade, before, along, vector=True), f"{kept} = {combined};"]
 
 
