@@ -121,6 +121,38 @@ def test_parts_of_many_boxes_are_those_of_each_by_itself(most, monkeypatch):
                 assert found[at] == inside.any(axis=rest).sum(), (case, ranks, at)
 
 
+@pytest.mark.parametrize("most", [known_zeros.MOST_SUMMED, 0], ids=["small", "large"])
+def test_of_boxes_in_lanes_any_nonzero_counts(most, monkeypatch):
+    monkeypatch.setattr(known_zeros, "MOST_SUMMED", most)
+    rng = np.random.default_rng(8)
+    for case in range(20):
+        mask = rng.random((12, 8)) < 0.1
+        rows, lanes = rng.integers(0, 3, 6) * 3, np.arange(3) * rng.integers(1, 3)
+        low = [(rows[:, None] + lanes).reshape(6, 1, 3, 1), rng.integers(0, 6, (4, 2)).reshape(1, 4, 1, 2)]
+        size = [1, np.full((1, 4, 1, 2), 2) if case % 2 else rng.integers(0, 3, (1, 4, 1, 2))]
+        found = Known(mask).nonempty(low, size, (2, 3))
+        assert found.shape == (6, 4, 1, 1)
+        for i, k in np.ndindex(6, 4):
+            boxes = [
+                mask[a : a + 1, b : b + n]
+                for a in low[0][i, 0, :, 0]
+                for b, n in zip(low[1][0, k, 0], np.broadcast_to(size[1], (1, 4, 1, 2))[0, k, 0], strict=True)
+            ]
+            assert found[i, k, 0, 0] == any(box.any() for box in boxes), case
+
+
+@pytest.mark.parametrize("most", [known_zeros.MOST_SUMMED, 0], ids=["small", "large"])
+def test_tiles_laid_side_by_side_are_counted_together(most, monkeypatch):
+    monkeypatch.setattr(known_zeros, "MOST_SUMMED", most)
+    mask = np.random.default_rng(9).random((6, 5, 4)) < 0.2
+    for size in [(2, 5, 1), (4, 2, 3), (6, 5, 4), (1, 1, 1)]:
+        cuts = [[(a, min(a + n, whole)) for a in range(0, whole, n)] for n, whole in zip(size, mask.shape, strict=True)]
+        for ranks in [(), (1,), (0, 2), (0, 1, 2)]:
+            rest = tuple(rank for rank in range(3) if rank not in ranks)
+            told = sum(mask[tuple(slice(*cut) for cut in box)].any(axis=rest).sum() for box in itertools.product(*cuts))
+            assert Known(mask).laid(size, ranks) == told, (size, ranks)
+
+
 @pytest.mark.parametrize("density", [Uniform((40, 50), 333), Structured((6, 8, 5), 1, 3, 4)], ids=str)
 def test_drawn_masks_have_the_density(density):
     mask = density.draw(np.random.default_rng(1))

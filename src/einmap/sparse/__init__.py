@@ -4,6 +4,7 @@ Nothing here knows of mappings: tiles are boxes of indices. The model and the si
 
 - `densities`: which values are nonzero: uniform, structured, even
 - `known`: which are, position by position
+- `intervals`: of many boxes the different intervals along each rank
 - `kept`: answers for who asks again, up to a number of bytes
 - `masks`: known positions from files, bands and generators
 - `propagated`: zeros of what an Einsum writes, from those of its inputs

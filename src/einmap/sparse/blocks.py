@@ -76,11 +76,8 @@ def mean_parts(density: Density, size: Sequence[int], kept: Sequence[int]) -> fl
     """
     if not isinstance(density, Known):
         return float(density.parts([0] * len(size), size, kept))
-    steps = [1 if rank in kept else max(1, n) for rank, n in enumerate(size)]
-    begins = np.ix_(*(np.arange(0, whole, step) for whole, step in zip(density.shape, steps, strict=True)))
-    lengths = [np.minimum(step, whole - at) for at, step, whole in zip(begins, steps, density.shape, strict=True)]
     tiles = prod(-(-whole // max(1, n)) for whole, n in zip(density.shape, size, strict=True))
-    return float(density.nonempty(begins, lengths).sum()) / tiles
+    return density.laid(size, kept) / tiles
 
 
 @dataclass(frozen=True)

@@ -122,9 +122,12 @@ class Format:
         """Whether fibers have a fixed number of entries."""
         return any(level.kind == "ELL" for level in self.levels)
 
-    def stored(self, size: Sequence[Wholes], parts: Parts) -> Stored:
-        """Values and metadata of tiles in a plain format; means of `parts` give means, since all is linear in them."""
-        fibers: Any = 1.0
+    def stored(self, size: Sequence[Wholes], parts: Parts, tiles: int = 1) -> Stored:
+        """Values and metadata of tiles in a plain format; means of `parts` give means, since all is linear in them.
+
+        `tiles`: how many of one shape `parts` adds up.
+        """
+        fibers: Any = float(tiles)
         bits: Any = 0.0
         ranks: list[int] = []
         for level in self.levels:

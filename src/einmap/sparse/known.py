@@ -15,6 +15,7 @@ import numpy as np
 
 from einmap.arrays import Bools, Floats, Ints, Wholes
 from einmap.errors import NotSupportedError
+from einmap.sparse.intervals import Intervals, are_apart, different, most_along, spread
 from einmap.sparse.kept import Kept
 
 MOST_BOXES = 20_000
@@ -23,10 +24,6 @@ MOST_KEPT = 2**24
 """Bytes of answers that are kept, at most, with what was asked."""
 MOST_SUMMED = 2**22
 """Values of a tensor up to which tiles that cut it evenly are found by sums of boxes that begin at 0."""
-MOST_SLICES = 64
-"""Length of an axis whose maximum is found one index after another, at most."""
-FEW = 64
-"""Intervals that are sorted without NumPy, at most."""
 _FEW_BYTES = 512
 """Bytes of a question without its places, about."""
 
@@ -86,24 +83,47 @@ class Known:
     ) -> Floats:
         """1 where a box has a nonzero, else 0; of boxes along the axes `lanes` any of them."""
         assert alike == 1, "lanes at other places differ"
-        found = self.parts(low, size, ())
-        for axis in lanes:
-            found = _most_along(found, axis)
-        return found
+        return self._answer(low, size, (), lanes)
 
     def parts(self, low: Sequence[Wholes], size: Sequence[Wholes], ranks: Sequence[int]) -> Floats:
         """Indices of some ranks of each box at which its other ranks hold a nonzero.
 
         Raises NotSupportedError for too many boxes of different lengths or places.
         """
+        return self._answer(low, size, ranks, ())
+
+    def _answer(
+        self, low: Sequence[Wholes], size: Sequence[Wholes], ranks: Sequence[int], lanes: tuple[int, ...]
+    ) -> Floats:
+        """`parts`, of boxes along the axes `lanes` the most, kept for who asks again."""
         asked = [a if isinstance(a, int) else (a.shape, a.tobytes()) for a in (*low, *size)]
         # along ranks of one index it is the same whether indices are counted or boxes that have any
-        key = (tuple([rank for rank in ranks if not isinstance(size[rank], int) or size[rank] != 1]), *asked)
+        key = (tuple([rank for rank in ranks if not isinstance(size[rank], int) or size[rank] != 1]), lanes, *asked)
         found: Floats | None = self._kept.get(key)
         if found is None:
             places = sum(0 if isinstance(a, int) else a.nbytes for a in (*low, *size))
-            found = self._keep(key, np.asarray(self._parts(low, size, ranks)), places)
+            found = self._keep(key, np.asarray(self._parts(low, size, ranks, lanes)), places)
         return found
+
+    def laid(self, size: Sequence[int], ranks: Sequence[int]) -> int:
+        """Indices of some ranks at which the other ranks hold a nonzero: in all tiles of a shape, side by side."""
+        if len(ranks) == self.mask.ndim:
+            return self.nonzeros
+        rest = tuple(rank for rank in range(self.mask.ndim) if rank not in ranks)
+        steps = [max(1, size[rank]) for rank in rest]
+        key = "laid", rest, *steps
+        found: Floats | None = self._kept.get(key)
+        if found is None:
+            is_large = self.mask.size > MOST_SUMMED
+            filled: Ints | Bools = self.mask if is_large else self._sums_along(rest)
+            for rank, step in zip(rest, steps, strict=True):
+                begin = np.arange(0, self.shape[rank], step)
+                if is_large:
+                    filled = np.logical_or.reduceat(filled, begin, axis=rank)
+                else:
+                    filled = filled.take(np.minimum(begin + step, self.shape[rank]), rank) - filled.take(begin, rank)
+            found = self._keep(key, np.array(np.count_nonzero(filled), dtype=np.float64))
+        return int(found)
 
     @cached_property
     def _kept(self) -> Kept:
@@ -116,36 +136,45 @@ class Known:
         self._kept.keep(key, found, found.nbytes + asked + _FEW_BYTES)
         return found
 
-    def _parts(self, low: Sequence[Wholes], size: Sequence[Wholes], ranks: Sequence[int]) -> Floats:
+    def _parts(
+        self, low: Sequence[Wholes], size: Sequence[Wholes], ranks: Sequence[int], lanes: tuple[int, ...]
+    ) -> Floats:
         is_large = self.mask.size > MOST_SUMMED
         if is_large:
             tiles = [_tiling(a, n, whole) for a, n, whole in zip(low, size, self.shape, strict=True)]
             if all(tiles):
-                return self._of_tiles(tiles, ranks)  # type: ignore[arg-type]
-        intervals = [_different(a, n) for a, n in zip(low, size, strict=True)]
-        boxes = prod(np.broadcast_shapes(*(which.shape for _, _, which in intervals)))
+                return most_along(self._of_tiles(tiles, ranks), lanes)  # type: ignore[arg-type]
+        intervals = [different(a, n) for a, n in zip(low, size, strict=True)]
         is_part = 0 < len(ranks) < self.mask.ndim
-        if prod(len(begin) for begin, _, _ in intervals) <= boxes and not (is_large and is_part):
-            found = self._of_all([(begin, end) for begin, end, _ in intervals], ranks)
-            return np.asarray(found[tuple(which for _, _, which in intervals)], dtype=np.float64)
+        if not (is_large and is_part):
+            if are_apart(intervals):
+                return spread(self._of_all(intervals, ranks), intervals, lanes)
+            boxes = prod(np.broadcast_shapes(*(one.which.shape for one in intervals)))
+            if prod(len(one.begin) for one in intervals) <= boxes:
+                found = self._of_all(intervals, ranks)[tuple(one.which for one in intervals)]
+                return most_along(np.asarray(found, dtype=np.float64), lanes)
+        return most_along(self._of_each(low, size, ranks), lanes)
+
+    def _of_each(self, low: Sequence[Wholes], size: Sequence[Wholes], ranks: Sequence[int]) -> Floats:
+        """`parts` of boxes one by one."""
         if len(ranks) == self.mask.ndim:
             return self._counted(low, size)
         if not ranks:
             return (self.expected(low, size) > 0).astype(np.float64)
         return self._one_by_one(low, size, ranks)
 
-    def _of_all(self, intervals: Sequence[tuple[Ints, Ints]], ranks: Sequence[int]) -> Ints:
-        """`parts` of all combinations of intervals along each rank: where these begin and end."""
+    def _of_all(self, intervals: Sequence[Intervals], ranks: Sequence[int]) -> Ints:
+        """`parts` of all combinations of different intervals along each rank."""
         rest = tuple(rank for rank in range(self.mask.ndim) if rank not in ranks)
         found = self._sums_along(rest or tuple(ranks))
         for rank in rest or ranks:
-            begin, end = intervals[rank]
+            begin, end = intervals[rank].begin, intervals[rank].end
             found = found.take(end, rank) - found.take(begin, rank)
         if not rest or not ranks:
             return found if ranks else np.minimum(found, 1)
         found = np.minimum(found, 1)
         for rank in ranks:
-            begin, end = intervals[rank]
+            begin, end = intervals[rank].begin, intervals[rank].end
             if (end - begin == 1).all():
                 found = found.take(begin, rank)
                 continue
@@ -236,17 +265,6 @@ class Known:
         return self.mask
 
 
-def _most_along(values: Floats, axis: int) -> Floats:
-    """The maximum along an axis, which stays with length 1: faster than NumPy's where the axis is short."""
-    before = (slice(None),) * axis
-    if values.shape[axis] > MOST_SLICES:
-        return values.max(axis=axis, keepdims=True)
-    found = values[(*before, slice(0, 1))]
-    for i in range(1, values.shape[axis]):
-        found = np.maximum(found, values[(*before, slice(i, i + 1))])
-    return found
-
-
 def _begun(values: Ints, rank: int) -> Ints:
     """Sums from 0 on along a rank, one longer."""
     shape = list(values.shape)
@@ -254,27 +272,6 @@ def _begun(values: Ints, rank: int) -> Ints:
     sums: Ints = np.zeros(shape, dtype=values.dtype)
     np.cumsum(values, axis=rank, out=sums[(*[slice(None)] * rank, slice(1, None))])
     return sums
-
-
-def _different(low: Wholes, size: Wholes) -> tuple[Ints, Ints, Ints]:
-    """The different ones of some intervals: where they begin and end, and which one each is."""
-    if isinstance(low, int) and isinstance(size, int):
-        return np.array([low]), np.array([low + size]), np.zeros((), dtype=np.int64)
-    end = np.asarray(low + size)
-    if isinstance(size, int):
-        flat = end.ravel()
-        if (flat[1:] > flat[:-1]).all():
-            return flat - size, flat, np.arange(flat.size).reshape(end.shape)
-        if flat.size <= FEW:
-            ends = flat.tolist()
-            order = sorted(set(ends))
-            where = {one: i for i, one in enumerate(order)}
-            found = np.array(order)
-            return found - size, found, np.array([where[one] for one in ends]).reshape(end.shape)
-    begin = np.broadcast_to(low, end.shape)
-    longest = int(end.max(initial=0)) + 1
-    keys, which = np.unique(begin * longest + end, return_inverse=True)
-    return keys // longest, keys % longest, which.reshape(end.shape)
 
 
 def _tiling(low: Wholes, size: Wholes, whole: int) -> tuple[int, Wholes] | None:

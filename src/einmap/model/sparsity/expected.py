@@ -18,7 +18,9 @@ from einmap.arrays import Amounts
 from einmap.errors import NotSupportedError
 from einmap.model.counting.path import Station, applies
 from einmap.model.sparsity.conditions import Condition, everything, node_of, of_exchanges, of_operations
-from einmap.model.sparsity.sums import WHOLE, Nest, Sets, Split, Visits
+from einmap.model.sparsity.laid import Laid
+from einmap.model.sparsity.split import Split
+from einmap.model.sparsity.sums import WHOLE, Nest, Sets, Visits
 from einmap.model.sparsity.tiles import largest, mean_and_most
 from einmap.model.sparsity.visits import Around, Boxes, boxes_of, by_row
 from einmap.model.traffic.einsum_traffic import EinsumTraffic
@@ -153,17 +155,30 @@ class TensorZeros:
         form = self.form(exchange, station, way)
         lanes, sets = self.nest.lanes(station.level), self.sets(exchange, station, visits, way)
         fmt = self._format(form)
-        name = form.component.name, form is exchange.child
-        what = "positions" if fmt is None or not fmt.is_compressed else ("values", *name)
-        values = visits.sums(what, lambda: self.content(exchange, form, visits), lanes, sets)
+        # in plain formats a tile takes the same wherever it is stored
+        place = (form.component.name, form is exchange.child) if fmt is not None and not fmt.is_plain else ()
+        what = "positions" if fmt is None or not fmt.is_compressed else ("values", *place)
+        laid = self._laid(fmt)
+        values = visits.sums(
+            what, lambda: self.content(exchange, form, visits), lanes, sets, laid.values if laid else None
+        )
         metadata = None
         if fmt is not None and form is station and self.sparsity.shares_metadata:
             share = self._share(form)
             metadata = visits.sums(("share", share), lambda: self.positions(visits.boxes) * share, lanes, sets)
         elif fmt is not None and form is station:
             bits = partial(self._stored, fmt, exchange, form, visits)
-            metadata = visits.sums(("metadata", *name), lambda: bits().metadata, lanes, sets)
+            metadata = visits.sums(
+                ("metadata", fmt, *place), lambda: bits().metadata, lanes, sets, laid.metadata if laid else None
+            )
         return Passed(station, self.name, action, way, values, metadata)
+
+    def _laid(self, fmt: Format | None) -> Laid | None:
+        """Amounts of all tiles of the tensor together, None where it is not known."""
+        density = self.sparsity.densities.get(self.name)
+        if fmt is None or not (fmt.is_plain and fmt.is_compressed and isinstance(density, Known)):
+            return None
+        return Laid(fmt, density)
 
     def form(self, exchange: Exchange, station: Station, way: str) -> Station:
         """The memory whose format says what passes a station: itself, or of a toll the sender."""
@@ -211,7 +226,8 @@ class TensorZeros:
             return self._stored(fmt, exchange, form, visits).values
         if self.name in self.sparsity.densities and self.sparsity.compresses(form.component.name, self.name):
             density = self.sparsity.densities[self.name]
-            found: Amounts = by_row(density.expected(boxes.low, boxes.size), self.n)
+            tiles = boxes.first(self.n)
+            found: Amounts = density.expected(tiles.low, tiles.size)
             return found
         return self.positions(boxes)
 

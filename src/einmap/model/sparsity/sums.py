@@ -19,7 +19,9 @@ from einmap.einsum.spaces.projection import Affine
 from einmap.model.counting.path import EinsumPath
 from einmap.model.sparsity.conditions import Condition, innermost, likely
 from einmap.model.sparsity.contraction import Contraction, Factor, squeezed
+from einmap.model.sparsity.laid import Content, is_index, tiles_of
 from einmap.model.sparsity.same import bits_at, cut_of, has_whole_sums
+from einmap.model.sparsity.split import Split, total
 from einmap.model.sparsity.visits import Alike, Around, Boxes, Spans, Table, are_alike, boxes_of
 from einmap.sparse.densities import Density, Structured
 from einmap.sparse.formats import Format
@@ -30,48 +32,6 @@ type Sets = tuple[tuple[float, frozenset[int]], ...]
 """Visits that count: signed sets of loops that are at their first iteration."""
 WHOLE: Sets = ((1.0, frozenset()),)
 """All visits."""
-
-
-_FEW_BYTES = 1024
-"""Bytes of a sum of numbers with what asks for it, about."""
-
-
-@dataclass(frozen=True)
-class Split:
-    """Expected amounts by state, for each instance of a component.
-
-    Numbers, or arrays with an axis for the lanes of each rank variable; each entry stands for `alike` instances.
-    """
-
-    actual: Amounts
-    gated: Amounts
-    skipped: Amounts
-    alike: int = 1
-
-    @property
-    def states(self) -> tuple[Amounts, Amounts, Amounts]:
-        """In the order of `savings.STATES`."""
-        return self.actual, self.gated, self.skipped
-
-    @cached_property
-    def timed(self) -> Amounts:
-        """Actions that take time: done or gated."""
-        return self.actual + self.gated
-
-    @property
-    def bytes(self) -> int:
-        """Room that it takes, about."""
-        return _FEW_BYTES + sum(8 * np.size(amounts) for amounts in (*self.states, self.actual))
-
-    @cached_property
-    def totals(self) -> tuple[float, float, float]:
-        """Amounts of all instances together, in the order of `savings.STATES`."""
-        return total(self.actual) * self.alike, total(self.gated) * self.alike, total(self.skipped) * self.alike
-
-
-def total(amounts: Amounts) -> float:
-    """The sum of all entries."""
-    return float(amounts.sum()) if isinstance(amounts, np.ndarray) else amounts
 
 
 @dataclass(frozen=True)
@@ -271,8 +231,7 @@ class Visits:
         return dict(self.path.einsum.by_tensor[name].projection)[self.sparsity.ranks[name][density.rank]]
 
     def _is_index(self, v: str, index: Affine) -> bool:
-        """Whether an index is a variable's value, which begins at 0."""
-        return index.terms == ((v, 1),) and not index.constant and v not in dict(self.path.einsum.first_values)
+        return is_index(self.path.einsum, v, index)
 
     def _told(self, v: str, table: Table) -> Iterator[Ints]:
         """Columns that tell rows apart: lanes, sizes, places where these matter, first iterations of outputs."""
@@ -330,17 +289,36 @@ class Visits:
                 return
         yield np.asarray(spans.start)
 
-    def sums(self, name: Hashable, content: Callable[[], Amounts], lanes: tuple[int, ...], sets: Sets) -> Split:
+    def sums(
+        self,
+        name: Hashable,
+        content: Callable[[], Amounts],
+        lanes: tuple[int, ...],
+        sets: Sets,
+        laid: Content | None = None,
+    ) -> Split:
         """Sums of `content`, a number or an axis for each variable, by lane, over the visits of `sets`.
 
-        `name`: what tells this content of the visits from others.
+        `name`: what tells this content of the visits from others. `laid`: that of all tiles together, by their shape
+        and how many there are, where these are laid side by side.
         """
         key = name, lanes, sets
         found = self._known.of.get(key)
         if found is None:
-            found = self._sums_of_same(name, content, lanes, sets)
+            found = self._of_laid(laid, sets) if laid is not None and not lanes else None
+            found = found or self._sums_of_same(name, content, lanes, sets)
             self._known.add(key, found)
         return found
+
+    def _of_laid(self, laid: Content, sets: Sets) -> Split | None:
+        """`sums` where each visit of some loops uses one tile of those that cut the tensor; None elsewhere."""
+        if self.conditions or len(sets) > 1 or self._same is None or self.access is None:
+            return None
+        sign, first = sets[0]
+        tiles = tiles_of(self.path, self.sparsity, self.access, self.node, first)
+        if tiles is None:
+            return None
+        return Split(sign * laid(tiles.size, tiles.number) * tiles.times, 0.0, 0.0)
 
     def _sums_of_same(
         self, name: Hashable, content: Callable[[], Amounts], lanes: tuple[int, ...], sets: Sets
