@@ -228,6 +228,30 @@ def test_tile_shapes_that_do_not_divide_a_rank_are_refined(monkeypatch, tmp_path
     assert einmap.evaluate(found).energy <= costs[6] < costs[2]  # other loops may change, too
 
 
+IMAGE = """
+    MainMemory holds I F O
+    c by 64
+    L3 holds F
+    Registers holds O
+    r by 1
+    c by 1
+    p by 1
+    k by 1 on FMA.lanes
+    O on FMA
+"""
+
+
+def test_a_register_tile_whose_rows_share_a_set_of_the_cache_gets_a_loop_around_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(as_arch, "TILE", Tile(8, 2, 512))
+    cpu, rest = tmp_path / "cpu.yaml", tmp_path / "rest.yaml"
+    cpu.write_text(as_arch.arch_text(as_arch.Core(SMALL, RATES, as_arch.assumed_latencies(SMALL))))
+    workload = {"einsums": ["O[p, k] = I[H: p + r, c] * F[r, c, k]"], "bits_per_value": {"All": 32}}
+    workload["rank_sizes"] = {"P": 14, "R": 2, "C": 1024, "K": 16, "H": 15}
+    rest.write_text(json.dumps({"workload": workload, "mapping": {"nodes": nodes(IMAGE)}}))
+    found = fast_nest(refined(einmap.load([cpu, rest]), refine.SECONDS, Progress()))
+    assert dict(found.tile.rows) == {"p": 7}
+
+
 def test_loops_around_several_einsums_are_refined_and_change_places_where_tiles_get_smaller(monkeypatch, tmp_path):
     monkeypatch.setattr(refine, "ROUNDS", 1)
     cpu = Processor((Cache(1, 2**12, 64, 1), Cache(2, 2**14, 64, 1), Cache(3, 2**20, 64, 2)), 2, 2.6e9)

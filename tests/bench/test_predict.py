@@ -104,6 +104,28 @@ def test_loads_wait_for_stores_a_page_away(n, waits):
     assert predicted(nest, core()).tiles == visits * (18 + waits)
 
 
+IMAGE = """
+    Main holds I F O
+    k by 4
+    Registers holds O
+    r by 1
+    c by 1
+    p by 1
+    k by 1 on FMA.lanes
+    O on FMA
+"""
+
+
+@pytest.mark.parametrize(("c", "again"), [(1024, 2 * 4), (1040, 0)])
+def test_rows_of_an_image_that_share_a_set_are_fetched_again_for_each_value(c, again):
+    """Twelve rows of 1,024 floats are 4,096 bytes apart: four more than a set has lines."""
+    sizes = {"p": 12, "r": 2, "c": c, "k": 8, "h": 13}
+    nest = fast_nest(product(IMAGE, sizes, "O[p, k] = I[H: p + r, c] * F[r, c, k]"))
+    assert nest.in_place == {"I"}
+    visits, turns = 2, 2 * c
+    assert predicted(nest, core()).tiles == pytest.approx(visits * turns * (12 + again), rel=0.01)
+
+
 def test_what_comes_into_the_nearest_cache_keeps_it_from_serving_loads():
     """Of 2 loads of vectors and 4 of values in a step loads are the busiest; 30 % of the transfer are added."""
     sizes = {"m": 1, "k": 64, "n": 16}

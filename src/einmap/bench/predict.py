@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from math import inf, prod
 
 from einmap.arch.component import Compute, Memory, Toll
+from einmap.bench.misses import LINE as LINE_BYTES
 from einmap.bench.misses import WAYS, Array, Reuse
 from einmap.emit.fast.cascade import Cascade
 from einmap.emit.fast.nest import BYTES, Held, Loop, Nest
@@ -56,6 +57,8 @@ PAGE = 4096
 """Bytes: addresses that differ by a multiple of it look alike to a load that searches stores before it."""
 NEXT = 14
 """Steps until a line comes from the next cache (L2 of Zen 4)."""
+AGAIN = 2
+"""Steps in which a line that a set had no room for comes from the next cache once more (32 bytes in one, Zen 4)."""
 FORK = 2e-6
 """Seconds until several cores have begun and ended a loop that is spread over them, of the order of what is seen."""
 
@@ -224,7 +227,8 @@ def _visits(nest: Nest, core: Core) -> Visits:
     vectors = sum(count * -(-size // tile.lanes) for size, count in widths.items()) / widths.total()
     whole = calls * vectors / tile.vectors
     alike, evicted = _alike(nest)
-    waits = (ALIAS * alike if outside else 0) + NEXT * evicted
+    again = sum(_crowded(nest, tensor) for tensor in nest.in_place)
+    waits = (ALIAS * alike if outside else 0) + NEXT * evicted + AGAIN * again * turns
     return Visits(whole * busiest, whole * (loads * turns + added + SLOT * sums), calls * (left + waits))
 
 
@@ -247,6 +251,22 @@ def _alike(nest: Nest) -> tuple[int, int]:
         for part in range(nest.tile.vectors):
             vectors[(start + part * nest.tile.lanes * size) % PAGE] += count
     return vectors.total() - len(vectors), sum(max(0, count - WAYS) for count in vectors.values())
+
+
+def _crowded(nest: Nest, tensor: str) -> int:
+    """Lines of an input, read in its place by all rows of a register tile, above the ways of the sets of its cache.
+
+    They throw one another out, so that they come again for each value of a row.
+    """
+    strides, size = nest.strides(tensor), BYTES[nest.real]
+    starts = {0}
+    for variable, rows in nest.tile.rows:
+        step = strides.get(variable, 0) * size
+        starts = {start + row * step for start in starts for row in range(rows)}
+    if nest.tile.axis in strides:
+        starts = {start + part * nest.tile.lanes * size for start in starts for part in range(nest.tile.vectors)}
+    sets = Counter(line % (PAGE // LINE_BYTES) for line in {start // LINE_BYTES for start in starts})
+    return sum(max(0, count - WAYS) for count in sets.values())
 
 
 def _loops(nest: Nest, turns: float, body: float) -> tuple[float, float]:

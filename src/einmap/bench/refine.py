@@ -28,6 +28,8 @@ SECONDS = "seconds"
 ROUNDS = 4
 STEPS = (-2, -1, 1, 2)
 """By how many tiles of the next loop further in a tile shape is changed; half and twice of it are tried, too."""
+PARTS = (2, 3, 4)
+"""Into how many tiles a loop that is added cuts a rank."""
 EQUAL = 1e-9
 """By how much of it costs may differ that count as equal."""
 
@@ -36,7 +38,8 @@ def refined(spec: Spec, metric: str, progress: Progress) -> Spec:
     """The mapping with tile shapes of which no single one, a step smaller or larger, costs less.
 
     It costs no more than that of `spec`; after 4 rounds over all loops it is good enough. Two loops around several
-    Einsums change places where that costs no more, and packed tiles then take less memory.
+    Einsums change places where that costs no more, and packed tiles then take less memory. A register tile that has all
+    of a rank gets a loop around it.
     """
     if spec.mapping is None:
         return spec
@@ -44,19 +47,34 @@ def refined(spec: Spec, metric: str, progress: Progress) -> Spec:
     least = cost_of(spec, metric) or (inf if metric == SECONDS else objective(evaluate(spec), metric), inf)
     for number in range(ROUNDS):
         before = least
-        moves: list[Callable[[Spec], Iterator[Spec]]] = [_orders]
-        moves += [partial(_others, address=loop.address) for loop in spec.mapping.loops]
-        for move in moves:
-            progress.report("refining tile shapes", number, ROUNDS)
-            for other in move(best):
-                if progress.stopped:
-                    return best
-                cost = cost_of(other, metric)
-                if cost is not None and _is_less(cost, least):
-                    best, least = other, cost
+        for kind in (_of_branches, _of_register_tile, _of_loops):
+            for move in kind(best):
+                progress.report("refining tile shapes", number, ROUNDS)
+                for other in move(best):
+                    if progress.stopped:
+                        return best
+                    cost = cost_of(other, metric)
+                    if cost is not None and _is_less(cost, least):
+                        best, least = other, cost
         if least == before:
             break
     return best
+
+
+type Move = Callable[[Spec], Iterator[Spec]]
+"""Other mappings near one."""
+
+
+def _of_branches(_: Spec) -> list[Move]:
+    return [_orders]
+
+
+def _of_register_tile(_: Spec) -> list[Move]:
+    return [_cuts]
+
+
+def _of_loops(spec: Spec) -> list[Move]:
+    return [partial(_others, address=loop.address) for loop in spec.mapping.loops] if spec.mapping else []
 
 
 def _is_less(cost: tuple[float, float], other: tuple[float, float]) -> bool:
@@ -79,6 +97,31 @@ def _orders(spec: Spec) -> Iterator[Spec]:
                 begin -= 1
             yield spec.with_mapping(Mapping((*nodes[:begin], second, *nodes[begin:place], first, *nodes[place + 2 :])))
             return
+
+
+def _cuts(spec: Spec) -> Iterator[Spec]:
+    """The specification of one Einsum with a loop around the register tile over a rank that has none there.
+
+    Before each loop outside of the innermost storage node of the output, or right before that node; the tile shape is a
+    half, a third or a quarter of the rank.
+    """
+    mapping, einsums = spec.mapping, spec.workload.einsums
+    if mapping is None or len(einsums) > 1:
+        return
+    (einsum,), nodes = einsums, mapping.nodes
+    held = [n for n, node in enumerate(nodes) if isinstance(node, Storage) and einsum.outputs & {*node.tensors}]
+    inner = held[-1] if held else 0
+    places = [n for n in range(1, inner + 1) if n == inner or isinstance(nodes[n], Temporal | Spatial)]
+    over = {n: node for n, node in enumerate(nodes) if isinstance(node, Temporal | Spatial)}
+    for variable in sorted({v for a in einsum.accesses if a.output for v in a.variables}):
+        here = {n: node for n, node in over.items() if node.rank_variable.of(einsum.name) == variable}
+        if not here or min(here) < inner:
+            continue
+        extent, step = einsum.extents[variable], here[min(here)].tile_shape.of(einsum.name) or 1
+        for size in dict.fromkeys(-(-extent // (parts * step)) * step for parts in PARTS):
+            if step <= size < extent:
+                loop = Temporal(PerEinsum(variable), PerEinsum(size))
+                yield from (spec.with_mapping(Mapping((*nodes[:n], loop, *nodes[n:]))) for n in places)
 
 
 def _others(spec: Spec, address: Address) -> Iterator[Spec]:
