@@ -151,7 +151,8 @@ def _count(found: dict[Key, float], passed: Passed, sparsity: Sparsity) -> None:
         found[key] = found.get(key, 0.0) + total
         own = sparsity.energies.get((unit.name, f"{state}_{passed.action}"), 0.0)
         joules += total * (energy if state == "actual" else own * unit.action(passed.action).actions_per_value[tensor])
-    metadata = passed.metadata.totals[0] if passed.metadata is not None else 0.0
+    actual, _, skipped = passed.metadata.totals if passed.metadata is not None else (0.0, 0.0, 0.0)
+    metadata = actual + (skipped if sparsity.reads_skipped else 0.0)
     joules += metadata * sparsity.energies.get((unit.name, f"metadata_{passed.action}"), 0.0)
     found[unit.name, tensor, "energy"] = found.get((unit.name, tensor, "energy"), 0.0) + joules
 

@@ -72,7 +72,7 @@ def drawn_sparsity(rng, ranks, *, parted=False):
         energies.setdefault("Buffer", {})["metadata_read"] = 0.05
     return {
         "densities": densities, "formats": formats, "savings": savings, "energies": energies,
-        "metadata": rng.choice(["own", "own", "share"]),
+        "metadata": rng.choice(["own", "own", "share", "share_all"]), "fills": rng.choice(["live", "live", "lanes", "all"]),
     }  # fmt: skip
 
 

@@ -13,6 +13,8 @@ from einmap.sparse.kept import Kept
 from einmap.sparse.known import Known
 
 type Saved = Literal["gate", "skip"]
+type Fills = Literal["live", "lanes", "all"]
+"""Fills of outputs that count: values from further out; also those of lanes that begin a sum again; also new sums."""
 
 MOST_KEPT = 2**24
 """Bytes of what is kept for other evaluations of an Einsum, at most."""
@@ -62,6 +64,9 @@ class Sparsity:
     takes_slowest: bool = False
     """Whether a component takes as long as the busiest lane of each mask, on average; else as the largest mean."""
 
+    fills: Fills = "live"
+    reads_skipped: bool = False
+    """Whether metadata of skipped transfers is read and written all the same, as what tells that they are skipped."""
     propagated: frozenset[str] = frozenset()
     """Tensors whose density is not given but that of what the Einsum that writes them makes of its inputs."""
 
@@ -69,6 +74,11 @@ class Sparsity:
     def saves(self) -> bool:
         """Whether zeros change anything: without formats and savings all is as with dense tensors."""
         return bool(self.savings or self.formats)
+
+    @property
+    def may_exceed(self) -> bool:
+        """Whether the model counts more than the tables of the mapper, which then are bounds."""
+        return self.takes_slowest or self.fills != "live" or self.reads_skipped
 
     @property
     def is_mean(self) -> bool:

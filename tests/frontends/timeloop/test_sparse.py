@@ -215,3 +215,28 @@ def test_lanes_that_zeros_leave_free_are_packed(tmp_path):
     assert any("8 x 1 lanes" in note.text for note in result.notes)
     cost = evaluate(specified(tmp_path, result))
     assert counted(cost)["mac", None, "compute"] == 8 * 8 * 8 / 4
+
+
+def test_files_of_earlier_versions_count_fills_and_metadata_as_these_do(tmp_path):
+    older = """
+architecture:
+  version: 0.3
+  subtree:
+  - name: system
+    local:
+    - {name: BackingStorage, class: SRAM, attributes: {depth: 512, width: 32, datawidth: 8}}
+    - {name: Buffer, class: SRAM, attributes: {depth: 128, width: 8, datawidth: 8}}
+    - {name: mac, class: intmac, attributes: {datawidth: 8}}
+"""
+    section = (
+        "sparse_optimizations: {targets: [{name: Buffer, action-optimization: "
+        "[{type: skipping, target: Z, condition-on: [A, B]}]}]}"
+    )
+    for machine, metadata, fills in [(MACHINE, "share", "lanes"), (older, "share_all", "all")]:
+        more = {} if machine == MACHINE else {"sparse": section}
+        result = imported(tmp_path, machine=machine, **more)
+        text = result.files["sparsity.yaml"]
+        assert f"metadata: {metadata}\n" in text and f"fills: {fills}\n" in text
+    # one lane adds into each sum: all 64 begin in Buffer, whose tile is the whole of Z
+    rows = {(row.component, row.tensor, row.action): row.count for row in evaluate(specified(tmp_path, result)).actions}
+    assert rows["Buffer", "Z", "write"] == pytest.approx(64 + 512 * 0.25 * 0.5)

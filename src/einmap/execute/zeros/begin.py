@@ -38,6 +38,10 @@ def zeros_of(
             "metadata: share counts parts of the metadata of a tile, which no transfer moves",
             hint="simulate with metadata: own",
         )
+    if any(sparsity.fills != "live" and sparsity.saves for sparsity in spec.sparsity.values()):
+        raise NotSupportedError(
+            "fills: lanes and fills: all count fills that bring no values", hint="simulate with fills: live"
+        )
     densities: dict[str, Density] = {}
     order: dict[str, tuple[str, ...]] = {}
     for sparsity in spec.sparsity.values():

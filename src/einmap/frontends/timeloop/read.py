@@ -18,7 +18,7 @@ from einmap.frontends.timeloop.problem import Problem, read_problem
 from einmap.frontends.timeloop.sections import Sections, read_sections
 from einmap.frontends.timeloop.sparse import packs, read_sparse, reading, targets_of
 from einmap.frontends.yaml.dump import to_yaml
-from einmap.spec.raw import Raw
+from einmap.spec.raw import Raw, RawMap
 
 BITS = 8
 """Bits of a value where no component says so."""
@@ -58,7 +58,9 @@ def read(
         texts["mapping.yaml"] = to_yaml(nest.raw)
     optimizations = sections.entries.get("sparse_optimizations", ())
     if problem is not None and machine is not None:
-        beside = reading(sections.scope, report, energies)
+        architecture = sections.one("architecture")
+        is_newer = isinstance(architecture, RawMap) and architecture.get("nodes") is not None
+        beside = reading(sections.scope, report, energies, is_newer=is_newer)
         targets = list(targets_of(machine, optimizations))
         if (sparsity := read_sparse(targets, problem, machine, nest, beside)) is not None:
             texts["sparsity.yaml"] = to_yaml(sparsity)

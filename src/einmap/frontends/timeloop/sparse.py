@@ -54,11 +54,12 @@ class _Read:
     scope: Scope
     report: Report
     energies: Energies
+    is_newer: bool
 
 
-def reading(scope: Scope, report: Report, energies: Energies) -> _Read:
-    """Values of variables, what is left out, and energies."""
-    return _Read(scope, report, energies)
+def reading(scope: Scope, report: Report, energies: Energies, *, is_newer: bool) -> _Read:
+    """Values of variables, what is left out, energies, and whether the architecture has the form of version 0.4."""
+    return _Read(scope, report, energies, is_newer)
 
 
 def packs(targets: Sequence[tuple[str, RawMap]]) -> bool:
@@ -89,6 +90,7 @@ class _Reader:
     def __init__(self, problem: Problem, machine: Machine, nest: Nest | None, read: _Read) -> None:
         self._problem, self._machine, self._nest = problem, machine, nest
         self._scope, self._report, self._energies = read.scope, read.report, read.energies
+        self._is_newer = read.is_newer
         self._levels = {name: level for level in machine.levels if level.kind != "fanout" for name in level.targets}
         self._formats: dict[str, dict[str, object]] = {}
         self._savings: list[dict[str, object]] = []
@@ -119,7 +121,9 @@ class _Reader:
         for output in (space.tensor for space in self._problem.spaces if space.is_output):
             if any(output in of_memory for of_memory in self._formats.values()):
                 densities.setdefault(output, 1)  # Sparseloop takes outputs as dense unless it is told
-        found: dict[str, object] = {"densities": densities, "formats": self._formats, "metadata": "share"}
+        found: dict[str, object] = {"densities": densities, "formats": self._formats}
+        # Timeloop 0.4 charges less than the versions before it
+        found["metadata"], found["fills"] = ("share", "lanes") if self._is_newer else ("share_all", "all")
         found["savings"] = self._savings
         if energies := self._own_energies():
             found["energies"] = energies

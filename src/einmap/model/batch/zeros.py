@@ -86,7 +86,7 @@ class _Bounds:
     def __init__(self, path: EinsumPath, traffic: EinsumTraffic, arch: Architecture, tables: ZeroTables) -> None:
         self.path, self.traffic, self.arch, self.tables = path, traffic, arch, tables
         self.sparsity = tables.sparsity
-        self.is_exact = not self.sparsity.takes_slowest  # which is longer than the means
+        self.is_exact = not self.sparsity.may_exceed
         self.energy: Any = 0.0
         self.cuts: Any = False
         """Whether tiles cut blocks of a format, which no memory can hold."""

@@ -190,9 +190,27 @@ class TensorZeros:
         """Which visits a station pays for."""
         output_down = self.tensor.access.output and way == "down"
         once = visits.node.merged if output_down else self._merged_at(visits.node, station)
+        if output_down and self.sparsity.fills != "live":
+            return self._filled(exchange, station, once)
         if output_down and not self.tensor.pays_initial(exchange, station):
             return ((1.0, once), *[(-sign, once | zero) for sign, zero in self._initial(exchange)])
         return ((1.0, once),)
+
+    def _filled(self, exchange: Exchange, station: Station, once: frozenset[int]) -> Sets:
+        """Visits of an output that a station pays for on the way down where all lanes are filled.
+
+        What a lane has not touched before is new in it; lanes that begin again are not, whoever adds up their sums.
+        """
+        counts = exchange.child is station
+        once = frozenset() if counts else once
+        if self.tensor.pays_initial(exchange, station) or (counts and self.sparsity.fills == "all"):
+            return ((1.0, once),)
+        node, first = self.node(exchange), frozenset[int]()
+        for further in self.tensor.exchanges[self.tensor.exchanges.index(exchange) + 1 :]:
+            outer = self.node(further)
+            first |= self._irrelevant(node.told - outer.applied)
+            node = Around(outer.told, frozenset())
+        return (1.0, once), (-1.0, once | first | self._irrelevant(node.told))
 
     def _merged_at(self, node: Around, station: Station) -> frozenset[int]:
         return frozenset([i for i in node.merged if (self.path.loops[i].level or 0) > station.level])

@@ -83,8 +83,10 @@ def _add(numbers: SparseNumbers, sparsity: Sparsity, passed: Passed, timed: dict
         is_own = unit.name in sparsity.own_metadata
         per_bit = 1.0 if is_own else _actions_per_bit(unit, tensor, action)
         moved = passed.metadata.timed
-        actual, gated, _ = passed.metadata.totals
+        actual, gated, skipped = passed.metadata.totals
         done = actual if sparsity.shares_metadata else actual + gated
+        if sparsity.reads_skipped:
+            done += skipped
         _count(numbers, (unit.name, tensor, f"metadata_{action}"), done, per_bit)
         if sparsity.shares_metadata or not is_own:
             per_bit = _actions_per_bit(unit, tensor, action)

@@ -25,7 +25,7 @@ from einmap.sparse.formats import Format
 from einmap.sparse.known import Known
 from einmap.sparse.masks import KINDS, banded, check_size, read_mask
 from einmap.sparse.propagated import written_density
-from einmap.sparse.savings import Saving, Sparsity
+from einmap.sparse.savings import Fills, Saving, Sparsity
 from einmap.spec.binding.formats import FormatBinder
 from einmap.spec.binding.per_tensor import per_tensor
 from einmap.spec.raw import Path
@@ -113,11 +113,23 @@ class SparsityBinder:
             densities.setdefault(tensor, self._dense(einsum, tensor, self._at("savings")))
         energies, own = self._energies(arch, scope)
         ranks = {tensor: tuple(self.sizes[tensor]) for tensor in densities}
-        return Sparsity(densities, formats, tuple(savings), energies, own, ranks, self._shares, self._takes_slowest)
+        fills: Fills = word_in(self.given, "fills", self._at("fills"), "counting", "countings")
+        return Sparsity(
+            densities,
+            formats,
+            tuple(savings),
+            energies,
+            own,
+            ranks,
+            shares_metadata=self._metadata != "own",
+            takes_slowest=self._takes_slowest,
+            fills=fills,
+            reads_skipped=self._metadata == "share_all",
+        )
 
     @property
-    def _shares(self) -> bool:
-        return bool(word_in(self.given, "metadata", self._at("metadata"), "counting", "countings") == "share")
+    def _metadata(self) -> str:
+        return str(word_in(self.given, "metadata", self._at("metadata"), "counting", "countings"))
 
     @property
     def _takes_slowest(self) -> bool:
@@ -276,7 +288,7 @@ class SparsityBinder:
         at: At,
     ) -> Format:
         try:
-            found = FormatBinder(tensor, self.sizes[tensor], scope, at, self._shares).bind(given)
+            found = FormatBinder(tensor, self.sizes[tensor], scope, at, self._metadata != "own").bind(given)
             return fitting(found, density, tensor)
         except EinmapError as problem:
             problem.at = problem.at or at

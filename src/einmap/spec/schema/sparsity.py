@@ -222,10 +222,19 @@ class SparsityInput(Input):
     )
     metadata: str = documented(
         "How much metadata a transfer brings: `own`, as much as its tile would have by itself; `share`, its part of "
-        "the metadata of the tile that the memory holds, as Sparseloop counts (the simulator does not know it).",
+        "the metadata of the tile that the memory holds, as Sparseloop counts; `share_all`, that of skipped transfers "
+        "as well, as its first versions do (the simulator knows `own` alone).",
         "share",
-        words=("own", "share"),
+        words=("own", "share", "share_all"),
         default="own",
+    )
+    fills: str = documented(
+        "Which fills of outputs count: `live`, values that come from further out; `lanes`, also those of lanes that "
+        "add into one sum and begin it again; `all`, also sums that begin. Sparseloop counts `all` in its first "
+        "versions, and `lanes` since (the simulator knows `live` alone).",
+        "all",
+        words=("live", "lanes", "all"),
+        default="live",
     )
     lanes: str = documented(
         "How long lanes take where zeros are random: `mean`, as long as the lane that has most to do on average over "

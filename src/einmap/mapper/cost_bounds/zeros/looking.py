@@ -167,7 +167,7 @@ class LookingPricer(Pricer):
     def _may_be_exact(self) -> bool:
         """Whether costs are those of the model where the windows are exact, once formats are chosen."""
         sparsity, memories = self.tables.sparsity, [i for i, x in enumerate(self.leaves) if isinstance(x, Memory)]
-        if sparsity.takes_slowest or not self._blocks_are_whole() or not self._parts_are_known():
+        if sparsity.may_exceed or not self._blocks_are_whole() or not self._parts_are_known():
             return False
         if sparsity.shares_metadata and any(memory != self.leaves[memories[0]].name for memory, _ in sparsity.formats):
             return False
