@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 FEW = 5_000
 """The interpreter itself has set fewer objects aside than that."""
-RARELY = (50_000, 20, 100)
+RARELY = (200_000, 20, 100)
 """Thresholds of collections within, at least: what is made lives on, so that looking at it again frees nothing."""
 YOUNG = 100
 """Collections of the youngest objects after which Python would look at all objects, were these never set aside."""

@@ -24,7 +24,7 @@ from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds.coefficients import NodeCosts
 from einmap.mapper.cost_bounds.cost_to_go.dense_tables import Tables
-from einmap.mapper.cost_bounds.cost_to_go.table_blocks import Around, Level, Recipe
+from einmap.mapper.cost_bounds.cost_to_go.table_blocks import Around, Level, Place, Recipe, places_of
 from einmap.mapper.cost_bounds.path_costs import PathCosts
 from einmap.mapper.cost_bounds.stalling_machine import StallingMachine
 from einmap.mapper.objective import objective_kernels
@@ -151,24 +151,29 @@ class PathSearch(PathCosts):
         """The plan as arrays; None when a node of the outermost memory breaks its limits."""
         if not all(self.stands_at_top(node) for node in plan.outer):
             return None
-        levels = self.levels(plan)
-        around = self.around(levels)
+        levels, places = self._places(plan)
         ends = tuple((t, self.pricer.last_exchange(plan.chains[t])) for t in self.tensors)
         key: object = ("end", ends, self.pricer.ends_of_ways(plan.chains))
         blocks: list[int] = []
-        for i in reversed(range(len(levels))):
-            level, inner = levels[i], levels[i + 1] if i + 1 < len(levels) else None
-            held = level.node if level.last else None
-            tail = self.pricer.tail(plan.chains[held.tensor], held.level) if held else None
-            place = level.r, level.last, level.node, tail, level.given, around[i]
-            block_key = *place, (inner.axes, inner.lowers) if inner else None, key
+        for place, level, inner, around in places:
             below = blocks[-1] if blocks else -1
-            known = self.tables.blocks.get(block_key)
+            known = self.tables.blocks.get((place, key))
             if known is None:
-                known = self.tables.block(block_key, Recipe(level, inner, plan.chains, below, around[i]))
+                known = self.tables.block((place, key), Recipe(level, inner, plan.chains, below, around))
             key = known
             blocks.append(known)
         return TemplateTables(plan, levels, list(reversed(blocks)))
+
+    def _places(self, plan: ChainTemplate) -> tuple[list[Level], list[Place]]:
+        """The levels of a plan, and from the inside out what the tables of each depend on, but for those below it."""
+        known = self.of_path.setdefault(("places",), {})
+        if plan not in known:
+            levels, numbers = self.levels(plan), self.of_path.setdefault(("numbers of places",), {})
+            nodes = [level.node if level.last else None for level in levels]
+            tails = [self.pricer.tail(plan.chains[node.tensor], node.level) if node else None for node in nodes]
+            known[plan] = levels, places_of(levels, self.around(levels), tails, numbers)
+        found: tuple[list[Level], list[Place]] = known[plan]
+        return found
 
     def stands_at_top(self, node: Held) -> bool:
         """Whether a node of the outermost memory fits by itself and keeps its limits: it holds its tensor whole."""
@@ -238,9 +243,10 @@ class PathSearch(PathCosts):
 
     def root_values(self, compiled: TemplateTables) -> Floats:
         """Objectives that no mapping of a plan is below, a row for each choice in its first gap or fanout."""
-        rows = self.root_rows(compiled)
-        costs = np.zeros((len(rows), self.columns))
-        costs[:, self.tables.columns] = rows
+        costs = rows = self.root_rows(compiled)
+        if not self.tables.has_all_columns:
+            costs = np.zeros((len(rows), self.columns))
+            costs[:, self.tables.columns] = rows
         values = np.empty((len(rows), len(self.goal_codes)))
         leak = np.full(len(rows), self.leak[0])
         objective_kernels.many_objectives(

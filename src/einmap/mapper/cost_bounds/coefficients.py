@@ -101,6 +101,8 @@ class Pricer:
     rules: Semantics
     per_turn: bool = False
     columns: Columns = field(init=False)
+    of_path: dict[tuple[Any, ...], Any] = field(default_factory=dict, init=False)
+    """Arrays that do not depend on the lanes, for all who search the path; see `PathCosts.of_path`."""
     _known: WeakKeyDictionary[LaneTable, dict[tuple[object, ...], Any]] = field(init=False)
     _exchanges: dict[Chain, tuple[Chain, ...]] = field(init=False)
     _tails: dict[tuple[Chain, int], Chain] = field(init=False)

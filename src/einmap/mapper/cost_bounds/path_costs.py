@@ -20,6 +20,13 @@ from einmap.mapper.mapspace.lanes.fanout_tree import Prefixes
 from einmap.mapper.mapspace.layout import layout_of, top_values
 from einmap.mapper.templates.chain_template import Held
 
+# 1,000 and 400,000 take as long within 5 % (mapper_vs_peer.py, mapper_topologies.py): it limits room
+FEW_POINTS = 20_000
+"""Points of a lattice up to which arrays with an element for each are kept for other blocks of tables, and for other
+searches of the path.
+"""
+NO_LINES: Floats = np.zeros((0, 0))
+
 
 @dataclass(eq=False)
 class PathCosts:
@@ -49,6 +56,15 @@ class PathCosts:
         self.sizes = top_values(self.lattice, self.einsum)
         self.computed: dict[tuple[Any, ...], Any] = {}
         """Arrays that several nodes have in common, by kind and what they depend on."""
+        # what fits depends on the lanes in units of an array, and on chances where there are zeros
+        self._is_alone = (
+            self.lattice.size > FEW_POINTS or bool(self.pricer.units.levels) or type(self.pricer) is not Pricer
+        )
+
+    @property
+    def of_path(self) -> dict[tuple[Any, ...], Any]:
+        """As `computed`, of what does not depend on the lanes: all searches of the path have it in common."""
+        return self.computed if self._is_alone else self.pricer.of_path
 
     @property
     def values(self) -> Floats:
@@ -101,8 +117,8 @@ class PathCosts:
 
     def allowed(self, node: Held) -> Bools:
         """Points at which a node fits by itself and keeps the limits on tile shapes."""
-        key = ("allowed", node)
-        if key not in self.computed:
+        key, of_path = ("allowed", node), self.of_path
+        if key not in of_path:
             memory = self.memory(node.level)
             fits = np.ones(self.lattice.size, dtype=bool)
             if math.isfinite(memory.size_bits) and not self.lowers(node):
@@ -112,8 +128,8 @@ class PathCosts:
                 fits &= values * self.bits_of(node) <= memory.size_bits
             if node.first:
                 fits &= within_limits(memory.placement, self.lattice)
-            self.computed[key] = fits
-        allowed: Bools = self.computed[key]
+            of_path[key] = fits
+        allowed: Bools = of_path[key]
         return allowed
 
     def bits_of(self, node: Held) -> float:
@@ -125,13 +141,13 @@ class PathCosts:
 
     def inside(self, node: Held) -> Ints:
         """Points inside of some point at which a node may stand by itself, in order."""
-        key = ("inside", node)
-        if key not in self.computed:
+        key, of_path = ("inside", node), self.of_path
+        if key not in of_path:
             placement = self.memory(node.level).placement
             limited = node.first and placement is not None and placement.tile_shape
             # a tile that fits has only tiles that fit inside; limits on tile shapes may hold outside only
-            self.computed[key] = np.arange(self.lattice.size) if limited else np.flatnonzero(self.allowed(node))
-        points: Ints = self.computed[key]
+            of_path[key] = np.arange(self.lattice.size) if limited else np.flatnonzero(self.allowed(node))
+        points: Ints = of_path[key]
         return points
 
     def lowers(self, node: Held) -> bool:
@@ -140,15 +156,13 @@ class PathCosts:
 
     def fits_lowered(self, node: Held) -> Bools:
         """Points after the following loops at which a lowered node can fit."""
-        key = "lowered", node.tensor, node.level
-        if key not in self.computed:
+        key, of_path = ("lowered", node.tensor, node.level), self.of_path
+        if key not in of_path:
             memory = self.memory(node.level)
             is_partial = any(r is Relevance.PARTIAL for r in self.pricer.axis_relevance[node.tensor])
             values = self.values[self.tensors.index(node.tensor)]
-            self.computed[key] = np.full(len(values), is_partial) | (
-                values * memory.bits[node.tensor] <= memory.size_bits
-            )
-        fits: Bools = self.computed[key]
+            of_path[key] = np.full(len(values), is_partial) | (values * memory.bits[node.tensor] <= memory.size_bits)
+        fits: Bools = of_path[key]
         return fits
 
     def rates_of(self, chains: Mapping[str, Chain], node: Held, r: int) -> NodeCosts:
@@ -177,7 +191,7 @@ class PathCosts:
     def lines_of(self, chains: Mapping[str, Chain], node: Held) -> Floats:
         """Numbers at each point, a row for each kind (`Pricer.weights`); no rows where nothing is paid by them."""
         if not self.pricer.kinds:
-            return np.zeros((0, 0))
+            return NO_LINES
         return self.lines_between(
             node.tensor, self.pricer.exchanges(self.pricer.tail(chains[node.tensor], node.level))[0]
         )

@@ -11,13 +11,11 @@ from einmap.mapper.cost_bounds.cost_to_go import dense_kernels
 from einmap.mapper.cost_bounds.cost_to_go.kept_room import KEPT_ROOM
 from einmap.mapper.cost_bounds.cost_to_go.supports import Supports
 from einmap.mapper.cost_bounds.cost_to_go.table_blocks import Recipe, TableBlocks, numbered
-from einmap.mapper.cost_bounds.path_costs import PathCosts
+from einmap.mapper.cost_bounds.path_costs import FEW_POINTS, PathCosts
 from einmap.mapper.given.lane_rule import LaneRule
 from einmap.mapper.given.slots import Positions
 
-# 1,000 and 400,000 take as long within 5 % (mapper_vs_peer.py, mapper_topologies.py): it limits room
-FEW_POINTS = 20_000
-"""Points of a lattice up to which what loops may do there is kept from one block of tables to the next."""
+NO_MOVES: Ints = np.zeros((0, 2), dtype=np.int32)
 
 
 class Tables(TableBlocks):
@@ -30,7 +28,7 @@ class Tables(TableBlocks):
     def __init__(self, costs: PathCosts, columns: Ints) -> None:
         super().__init__(costs, columns)
         self._innermost = np.zeros(1, dtype=np.int64)
-        self.supports: Supports = costs.computed.setdefault(("supports",), Supports())
+        self.supports: Supports = costs.of_path.setdefault(("supports",), Supports())
         self._all = np.ones(costs.lattice.size, dtype=bool)
         self.recipes: list[Recipe] = []
         self.stands_for: list[Ints] = []
@@ -45,7 +43,8 @@ class Tables(TableBlocks):
         """Rows of `slots`, of as many blocks as were asked for."""
         self._slot_rows: dict[int, int] = {}
         """By the first block with the points."""
-        self._begins: tuple[Ints, Ints] | None = None
+        self._begins: list[Ints] = []
+        self._all_begins: tuple[Ints, Ints] | None = None
         self._moves: dict[tuple[int, tuple[int, ...]], Ints] = {}
         """Pairs of rows that loops may lead from and to, by the first block and the axes, while blocks are filled."""
         self._room: Floats = np.empty(0)
@@ -72,7 +71,7 @@ class Tables(TableBlocks):
             same = (block for block, other in enumerate(self.points) if other is points)
             self.with_points.append(next(same, number))
             self.points.append(points)
-            self.n_rows += len(first) * len(self.points[-1])
+            self.n_rows += len(first) * len(points)
         return number
 
     def support(self, recipe: Recipe) -> tuple[Ints, Ints]:
@@ -109,7 +108,7 @@ class Tables(TableBlocks):
         costs, key = self.costs, (self.with_points[block], axes)
         if key in self._moves:
             return self._moves[key]
-        moves: Ints = dense_kernels.moves_inside(
+        moves = NO_MOVES if not axes else dense_kernels.moves_inside(
             self.points[block], self.slots(block), self.flags(axes),
             costs.coord, costs.lattice.strides, costs.lattice.offsets, *costs.covers,
         )  # fmt: skip
@@ -120,17 +119,13 @@ class Tables(TableBlocks):
     @property
     def all_begins(self) -> tuple[Ints, Ints]:
         """For each prefix of each block the row of `pool` at which its table begins; where those of each block are."""
-        if self._begins is None:
-            each = zip(self.first_row, self.table_of, self.points, strict=False)
-            every = [first + table * len(points) for first, table, points in each]
-            self._begins = np.concatenate(every), np.cumsum([0, *map(len, every)])
-        return self._begins
+        if self._all_begins is None:
+            self._all_begins = np.concatenate(self._begins), np.cumsum([0, *map(len, self._begins)])
+        return self._all_begins
 
     def begins(self, block: int) -> Ints:
         """For each prefix of a block the row of `pool` at which its table begins."""
-        begins, first_of = self.all_begins
-        of_block: Ints = begins[first_of[block] : first_of[block + 1]]
-        return of_block
+        return self._begins[block]
 
     def rows(self, block: int, chosen: Bools) -> Floats:
         """Rows of some points of the table of a block's first prefix, without infinite ones."""
@@ -144,7 +139,9 @@ class Tables(TableBlocks):
         """Compute the tables of all blocks, inner ones first; False when it was stopped before the end."""
         sizes = [len(prefixes) * len(points) for prefixes, points in zip(self.stands_for, self.points, strict=True)]
         self.first_row = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        self._begins = None
+        each = zip(self.first_row.tolist(), self.table_of, self.points, strict=False)
+        self._begins = [first + table * len(points) for first, table, points in each]
+        self._all_begins = None
         n = self.n_rows * len(self.columns)
         self._room = KEPT_ROOM.take(n)
         self.pool = self._room[:n].reshape(self.n_rows, len(self.columns))
@@ -193,7 +190,7 @@ class Tables(TableBlocks):
     def fill_free(self, index: int, recipe: Recipe) -> None:
         """The tables without what is given."""
         level, inner, costs = recipe.level, recipe.inner, self.costs
-        first = self.stands_for[index]
+        first, begins = self.stands_for[index], self._begins
         begin, end = self.first_row[index], self.first_row[index + 1]
         if inner is None:
             self.pool[begin:end] = costs.constants_of(recipe.chains)[first][:, self.columns]
@@ -202,17 +199,15 @@ class Tables(TableBlocks):
             self.pool[begin:end] = np.inf
             self.over_lanes(index, level.r, recipe.below)
             return
-        assert level.node is not None
+        node = level.node
+        assert node is not None
         fits = self._all if inner.lowers is None else costs.fits_lowered(inner.lowers)
-        rates, fixed, per_visit = (
-            np.ascontiguousarray(self.columns_in(rows)[first])
-            for rows in costs.rates_of(recipe.chains, level.node, level.r)
-        )
-        t = costs.tensors.index(level.node.tensor)
+        t, coefficients = costs.tensors.index(node.tensor), costs.rates_of(recipe.chains, node, level.r)
+        rates, fixed, per_visit = (self.columns_in(rows).take(first, axis=0) for rows in coefficients)
         dense_kernels.with_gap_and_node(
-            self.pool, self.begins(recipe.below)[first], self.slots(recipe.below), self.begins(index)[first],
+            self.pool, begins[recipe.below][first], self.slots(recipe.below), begins[index][first],
             self.points[index], self.moves(index, inner.axes), fits, rates, fixed, per_visit, costs.fills[t],
-            costs.lattice.tiles, costs.values[t], costs.lines_of(recipe.chains, level.node), costs.allowed(level.node),
+            costs.lattice.tiles, costs.values[t], costs.lines_of(recipe.chains, node), costs.allowed(node),
         )  # fmt: skip
 
     def over_lanes(self, index: int, r: int, below: int) -> None:

@@ -7,7 +7,7 @@ rates depend on a few products of lanes only, so that hundreds of uses of the fa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from weakref import ref
 
@@ -65,11 +65,36 @@ class Recipe:
     around: Around | None = None
 
 
+type Place = tuple[int, Level, Level | None, Around | None]
+"""One place of a plan: the number of all that its tables depend on, its level, the next level, what stands above."""
+
+
+def places_of(
+    levels: Sequence[Level],
+    around: Sequence[Around | None],
+    tails: Sequence[Chain | None],
+    numbers: dict[tuple[object, ...], int],
+) -> list[Place]:
+    """The places of a plan from the inside out. `tails`: for each level that of its node's chain; see `Pricer.tail`.
+
+    `numbers`: by what tables depend on but for those below them, of all plans; taken over and added to.
+    """
+    places = list[Place]()
+    inner: Level | None = None
+    for level, above, tail in zip(reversed(levels), reversed(around), reversed(tails), strict=True):
+        gap = (inner.axes, inner.lowers) if inner else None
+        key = level.r, level.last, level.node, tail, level.given, above, gap
+        places.append((numbers.setdefault(key, len(numbers)), level, inner, above))
+        inner = level
+    return places
+
+
 class TableBlocks:
     """Blocks of tables with the columns of cost `columns`, whose rows lie in `pool`."""
 
     def __init__(self, costs: PathCosts, columns: Ints) -> None:
         self._costs, self.columns = ref(costs), columns
+        self.has_all_columns = np.array_equal(columns, np.arange(costs.columns))
         self.blocks: dict[object, int] = {}
         self.table_of: list[Ints] = []
         """For each block and prefix the number of its table."""
@@ -97,9 +122,9 @@ class TableBlocks:
 
     def columns_in(self, rows: Floats) -> Floats:
         """The columns of the tables of coefficients that may have none, or each column several times."""
-        n = self.costs.columns
-        if len(self.columns) == n or not rows.shape[1]:
+        if self.has_all_columns or not rows.shape[1]:
             return rows
+        n = self.costs.columns
         if rows.shape[1] == n:
             return rows[:, self.columns]
         return rows[:, np.concatenate([begin + self.columns for begin in range(0, rows.shape[1], n)])]
