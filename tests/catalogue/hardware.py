@@ -159,6 +159,11 @@ ROWS = [
     error(91, "negative width", field("bits_per_action: -1"), ["bits_per_action", ">= 0", "-1"], f"{B}.bits_per_action", on="bits_per_action"),
     error(91, "no width", field("bits_per_action: 0"), ["bits_per_action", "> 0"], f"{B}.bits_per_action", on="bits_per_action"),
     error(91, "negative scale", field("area: 1\narea_scale: -1"), ["area_scale", ">= 0"], f"{B}.area_scale", on="area_scale"),
+    *(
+        error(91, f"infinite {name}", field(f"area: 1\n{name}: inf"), [name, "finite"], f"{B}.{name}", on=name)
+        for name in ("area_scale", "leak_power_scale", "energy_scale", "latency_scale", "n_parallel_instances", "actions_scale")
+    ),
+    error(91, "area too large", field("area: 1e308\narea_scale: 1e9"), ["area", "too large"], f"{B}.area", on="area: 1e308"),
     warning(91, "negative energy", read("- name: read\n  energy: -1\n  throughput: 1"), ["energy", "Buffer.read", "negative"], f'{B}.actions[0] "read"', on="- name: read", base=PRICED),
     error(92, "energy nan", read("- name: read\n  energy: nan\n  throughput: 1"), ["energy", "a number", "nan"], f'{B}.actions[0] "read".energy', on="energy: nan", base=PRICED),
     error(92, "energy .nan", read("- name: read\n  energy: .nan\n  throughput: 1"), ["energy", "a number", "nan"], f'{B}.actions[0] "read".energy', on="energy: .nan", base=PRICED),

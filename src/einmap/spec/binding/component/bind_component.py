@@ -107,7 +107,9 @@ def bind_component(
     problems: list[EinmapError] = context.changed_globals(extra, outside.scope, ())
     spatial = attempt(problems, lambda: spatial_in(context.scope)) or ()
     count = given.n_parallel_instances
-    parallel = attempt(problems, lambda: context.number("n_parallel_instances", count, minimum=1)) or 1.0
+    parallel = (
+        attempt(problems, lambda: context.number("n_parallel_instances", count, minimum=1, allow_inf=False)) or 1.0
+    )
     # of a network's hop, latency and throughput are two things
     latency_scale = None if isinstance(given, NetworkInput) else given.latency_scale
     rate = attempt(problems, lambda: rate_of(given.throughput_scale, latency_scale, context.scope, context.at))
@@ -121,7 +123,9 @@ def bind_component(
         "enabled": attempt(
             problems, lambda: boolean(given.enabled, context.scope, at=partial(context.at, "enabled"), what="enabled")
         ),
-        "actions_scale": attempt(problems, lambda: context.number("actions_scale", given.actions_scale, minimum=0)),
+        "actions_scale": attempt(
+            problems, lambda: context.number("actions_scale", given.actions_scale, minimum=0, allow_inf=False)
+        ),
         "total_latency": _total_latency(context, given, parallel),
     }
     bits: dict[str, float] | None = {}

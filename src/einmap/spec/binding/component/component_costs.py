@@ -51,8 +51,11 @@ class ComponentCosts:
             area = self.context.number("area", self.given.area, minimum=0, allow_inf=False)
         else:
             area = self._modelled().area
-        scale = self.context.number("area_scale", self.given.area_scale, minimum=0)
-        return self.scales.times(None, "area", area, Factor("area_scale", scale, ("area_scale",)), self._together())
+        scale = self.context.number("area_scale", self.given.area_scale, minimum=0, allow_inf=False)
+        found = self.scales.times(None, "area", area, Factor("area_scale", scale, ("area_scale",)), self._together())
+        if not math.isfinite(found):
+            raise SpecError(f"the area of {self.given.name!r} is {found}: it is too large", at=self.context.at("area"))
+        return found
 
     def powers(self) -> tuple[Power, ...]:
         """Powers that instances that work as one always draw. Raises SpecError where the leakage is missing."""
@@ -77,7 +80,7 @@ class ComponentCosts:
     def _scaled_power(self, field: str, value: object) -> float:
         """W of all instances that work as one; `value`: of one instance, as it is written or modelled."""
         watts = self.context.number(field, value, minimum=0, allow_inf=False)
-        scale = self.context.number("leak_power_scale", self.given.leak_power_scale, minimum=0)
+        scale = self.context.number("leak_power_scale", self.given.leak_power_scale, minimum=0, allow_inf=False)
         written = Factor("leak_power_scale", scale, ("leak_power_scale",))
         return self.scales.times(None, field, watts, written, self._together())
 
@@ -214,8 +217,8 @@ class ComponentCosts:
     def _scaled_energy(self, action: ActionInput, path: Path, amount: Callable[..., float]) -> float:
         """J of one action, scales applied."""
         before = self._energy(action, path, amount)
-        whole = self.context.number("energy_scale", self.given.energy_scale, minimum=0)
-        own = amount("energy_scale", action.energy_scale, minimum=0)
+        whole = self.context.number("energy_scale", self.given.energy_scale, minimum=0, allow_inf=False)
+        own = amount("energy_scale", action.energy_scale, minimum=0, allow_inf=False)
         factors = Factor("energy_scale", whole, ("energy_scale",)), Factor("energy_scale", own, (*path, "energy_scale"))
         row = self._row(action) if action.energy is None else Factor("", 1)
         self.scales.note(action.name, "energy", before * row.value, row, *factors)
@@ -301,10 +304,10 @@ class ComponentCosts:
             )
         factors: list[Factor] = []
         if action.latency_scale is not None:
-            scale = amount("latency_scale", action.latency_scale, minimum=0)
+            scale = amount("latency_scale", action.latency_scale, minimum=0, allow_inf=False)
             factors.append(Factor("latency_scale", scale, (*path, "latency_scale")))
         if self.given.latency_scale is not None:
-            scale = self.context.number("latency_scale", self.given.latency_scale, minimum=0)
+            scale = self.context.number("latency_scale", self.given.latency_scale, minimum=0, allow_inf=False)
             factors.append(Factor("latency_scale", scale, ("latency_scale",)))
         return self.scales.times(action.name, "hop_latency", seconds, *factors)
 
@@ -378,7 +381,9 @@ def rate_of(throughput: object | None, latency: object | None, scope: Scope, at:
     if throughput is not None and latency is not None:
         raise SpecError("give only one of throughput_scale and latency_scale", at=at("latency_scale"))
     if latency is not None:
-        scale = number(latency, scope, at=partial(at, "latency_scale"), what="latency_scale", minimum=0)
+        scale = number(
+            latency, scope, at=partial(at, "latency_scale"), what="latency_scale", minimum=0, allow_inf=False
+        )
         return math.inf if scale == 0 else 1 / scale
     if throughput is None:
         return 1.0
