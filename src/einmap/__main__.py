@@ -14,6 +14,9 @@ def main() -> None:
     # plugins of Pydantic are looked for in each installed package
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     try:
+        from einmap.later_methods import compile_methods_later
+
+        compile_methods_later()
         from einmap.cli.main import main as run
 
         run()
