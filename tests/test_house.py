@@ -27,6 +27,7 @@ MANY_ARGUMENTS: dict[str, str] = {
     "distribute/derive.py:distribute_workload": "a parameter for each field of a distribution",
     "execute/kernel/kernels.py:run_leaf": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/branch_and_bound/kernels.py:search": "a compiled kernel: records of arrays take 10 % longer",
+    "mapper/cost_bounds/before_plans/placement_kernels.py:least_to_go": "a compiled kernel: records of arrays take longer to call",
     "mapper/cost_bounds/cost_to_go/dense_kernels.py:over_lanes": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/cost_bounds/cost_to_go/dense_kernels.py:with_gap_and_node": "a compiled kernel: calls between kernels cost time to compile",
     "mapper/cost_bounds/cost_to_go/sparse_kernels.py:rows_above_gap": "a compiled kernel: calls between kernels cost time to compile",

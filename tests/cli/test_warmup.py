@@ -21,8 +21,9 @@ from einmap import compiled
 from einmap.compiled import stable_order
 from einmap.execute.kernel.kernels import run_leaf
 from einmap.mapper import warm
-from einmap.mapper.branch_and_bound import kernels
+from einmap.mapper.branch_and_bound import kernels, narrowed_plans
 from einmap.mapper.cost_bounds import compute_path
+from einmap.mapper.cost_bounds.before_plans import keeping, placement_kernels
 from einmap.mapper.cost_bounds.cost_to_go import dense_kernels, sparse_kernels
 from einmap.mapper.cost_bounds.networks import tree_kernels
 from einmap.mapper.fusion.fronts.nests import nest_kernels
@@ -45,6 +46,7 @@ OF_EINSUMS = (
 OF_NESTS = ("outer_nests", "judged", "undominated")
 OF_CASCADES = ("lower_corners", "least_products", "least_paths", "fitting_options", "edges_behind", "joined")
 OF_LARGE = ("rows_above_gap", "outer_points", "take_least")
+OF_PLACEMENTS = ("least_to_go", "with_loops", "with_node", "with_lanes", "least_value")
 OF_TREES = ("links_to_groups",)
 KERNELS = (
     "objectives",
@@ -54,6 +56,7 @@ KERNELS = (
     *OF_EINSUMS[:-2],
     *OF_CASCADES,
     *OF_LARGE,
+    *OF_PLACEMENTS,
     *OF_TREES,
 )
 
@@ -84,6 +87,7 @@ def signatures():
         for name in OF_CASCADES
         if name in vars(module)
     } | dict.fromkeys(OF_LARGE, sparse_kernels)
+    modules |= dict.fromkeys(OF_PLACEMENTS, placement_kernels)
     modules |= dict.fromkeys(OF_TREES, tree_kernels) | dict.fromkeys(OF_NESTS, nest_kernels)
     return {name: len(getattr(module, name).signatures) for name, module in modules.items()}
 
@@ -100,6 +104,13 @@ def test_searches_and_simulations_compile_nothing_more(run, monkeypatch, size):
         large.setattr(compute_path, "LARGE", min(size**3 // 1000, compute_path.LARGE))
         einmap.map_workload(einmap.load("edge", "matmul", define=dict.fromkeys("MKN", size)), metrics="energy")
     assert rows_above_gap.called
+    with monkeypatch.context() as free:
+        free.setattr(keeping, "FEW_NODES", 0)
+        free.setattr(narrowed_plans, "FEW_PLACEMENTS", 0)
+        least_to_go = Mock(wraps=placement_kernels.least_to_go)
+        free.setattr(placement_kernels, "least_to_go", least_to_go)
+        einmap.map_workload(einmap.load("edge", "matmul", define={"M": 8, "K": 8, "N": 8}), metrics="edp")
+    assert least_to_go.called
     cascade = einmap.load("simple", "matmul_chain")
     for metrics in ("energy", "edp", "energy,latency"):
         einmap.map_workload(cascade, metrics=metrics)

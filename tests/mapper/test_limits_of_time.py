@@ -63,7 +63,8 @@ def space_of(given, **limits):
 @pytest.mark.parametrize("brute_force", [False, True])
 def test_the_time_limit_holds_for_a_mapspace_that_takes_minutes_to_build(brute_force, mapped_in_time):
     given = wide()
-    result = mapped_in_time(given, 0.25, brute_force=brute_force)
+    # the least energy-delay product of this one is soon proven
+    result = mapped_in_time(given, 0.25, metrics="latency", brute_force=brute_force)
     assert not result.optimal
     assert "Z not covered" in result.reason
     assert not result.stats.by_einsum["Z"]["complete"]

@@ -170,7 +170,8 @@ def _calls_of_nests() -> Calls:
 
 
 def _calls_of_few() -> Calls:
-    """First calls of the kernels that only large lattices, or networks that are trees, need."""
+    """First calls of the kernels that only large lattices, free dataplacements, or networks that are trees, need."""
+    from einmap.mapper.cost_bounds.before_plans import placement_kernels
     from einmap.mapper.cost_bounds.cost_to_go import sparse_kernels
     from einmap.mapper.cost_bounds.networks import tree_kernels
 
@@ -178,7 +179,8 @@ def _calls_of_few() -> Calls:
     column, flags = np.zeros((1, 1), dtype=np.int64), np.zeros(1, dtype=np.bool_)
     table, row = np.zeros((1, 2)), np.zeros(1)
     layout = row + 1, one, one + 1, one + 1, row + 1, two, one, one[:0], row[:0]
-    return (sparse_kernels, tree_kernels), {
+    packed, nodes = (one + 1, one + 1, one, one[:0], two), np.zeros((1, 1, 1, 1))
+    return (sparse_kernels, placement_kernels, tree_kernels), {
         "rows_above_gap": lambda: sparse_kernels.rows_above_gap(
             np.zeros((2, 2)), two.copy(), np.zeros((1, 2), dtype=np.int64), two.copy(), layout,
             (flags, one, two, one.astype(np.int32)),
@@ -188,6 +190,14 @@ def _calls_of_few() -> Calls:
         ),
         "outer_points": lambda: sparse_kernels.outer_points(one, 0, 1, layout, one, column, one, one.copy()),
         "take_least": lambda: sparse_kernels.take_least(table.copy(), one, one, table),
+        "least_to_go": lambda: placement_kernels.least_to_go(
+            np.zeros((1, 1, 1)), np.array([[0, -1]]), np.array([[[0, -1]]]), flags, column, table[:, :1].copy(), nodes,
+            nodes, table[:, :1].copy(), table[:, :1].copy(), one, packed,
+        ),
+        "with_loops": lambda: placement_kernels.with_loops(table.copy(), packed),
+        "with_node": lambda: placement_kernels.with_node(table.copy(), row, row, row, np.zeros(2)),
+        "with_lanes": lambda: placement_kernels.with_lanes(table, two, table.copy()),
+        "least_value": lambda: placement_kernels.least_value(table, table, 0.0, one, row.copy(), one, row, row.copy()),
         "links_to_groups": lambda: tree_kernels.links_to_groups(column, column, np.zeros((1, 1), dtype=np.bool_), 0),
     }  # fmt: skip
 

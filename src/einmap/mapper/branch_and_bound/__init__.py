@@ -9,6 +9,7 @@
   made of.
 - `listed_search`: ties from what the search for the least energy or latency has listed: what its tables leave is
   searched, not all.
+- `narrowed_plans`: dataplacements that may be better than a good mapping, where all of them are too many to list.
 - `optimum`: what the search of one Einsum comes to: the best mappings, a bound, and how much was looked at.
 - `path_search`: branch and bound over the dataplacements of one Einsum on one path: the best mappings, proven.
 - `smallest_tiles`: whether anything fits, without a search: the smallest tiles that a dataplacement and a use of

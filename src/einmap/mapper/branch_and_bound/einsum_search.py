@@ -199,7 +199,7 @@ class SearchRun:
         """All dataplacements on one path."""
         if path.pruned:
             self.unlisted += 1
-            self.left.append(np.zeros(len(self.request.goals)))
+            self.left.append(np.full(len(self.request.goals), path.beyond))
         for group in groups:
             self.waiting -= 1
             self.search_group(path, group)

@@ -65,9 +65,11 @@ class Path:
     plans: list[ChainTemplate] = field(default_factory=list, init=False)
     """Dataplacements, once they are made; a first mapping is found without all of them."""
     all_plans: bool = field(default=False, init=False)
-    """Whether `plans` has all dataplacements of the path."""
+    """Whether `plans` has all dataplacements of the path that may be the best."""
+    beyond: float = field(default=0.0, init=False)
+    """Value of the first objective that no dataplacement that is not listed is below."""
     hurried: bool = field(default=False, init=False)
-    """Whether there was a limit to the time in which dataplacements were listed."""
+    """Whether time for listing dataplacements was limited."""
     _listing: Progress = field(default_factory=Progress, init=False)
     """Until when uses of the fanouts are listed."""
     short_of_room: int = field(default=0, init=False)
@@ -349,10 +351,10 @@ class Path:
 
     def with_plans(self, request: Request, plans: list[ChainTemplate]) -> Path:
         """This path with some of its templates, for other objectives or other uses of its tensors."""
-        # what was computed of the path holds for the other one, too
         other = copy(self)
         other.request, other.plans = request, plans
         if request.goals != self.request.goals:
+            other.beyond = 0.0
             with suppress(AttributeError):  # where it was not asked for yet
                 del other.of_tables
         return other

@@ -8,8 +8,8 @@ from typing import Protocol
 from einmap.arch.constraint import Names
 from einmap.einsum.einsum import Einsum
 from einmap.errors import NotSupportedError
-from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
 from einmap.mapper.branch_and_bound.isomorphism import canonical_key, rules_key
+from einmap.mapper.branch_and_bound.narrowed_plans import planned
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.independent.einsum_result import EinsumResult
 from einmap.mapper.mapspace.enumeration import share_of
@@ -118,7 +118,7 @@ def check_searched(whole: Whole, part: EinsumResult) -> None:
 def plan(whole: Whole, part: EinsumResult, token: Progress) -> None:
     """The dataplacements and uses of the fanouts of one Einsum, or why it is searched without tables."""
     einsum, arch = part.einsum, whole.spec.bound[part.einsum.name].arch
-    part.search = EinsumSearch.over_all(einsum, arch, whole.request(einsum.name), token, whole.weight(einsum))
+    part.search = planned(einsum, arch, whole.request(einsum.name), token, whole.weight(einsum))
     if any(path.lanes_above() for path in part.search.paths):
         part.search, part.why = None, "lanes may stand above its outermost memory"
         check_searched(whole, part)
