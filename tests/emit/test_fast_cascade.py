@@ -192,3 +192,57 @@ OUTSIDE = cascade(
 def test_tiles_that_are_too_large_are_refused(spec, text):
     with pytest.raises(NotSupportedError, match=text):
         emit(spec, fast=True)
+
+
+def causal(nest=ROWS, cut="p <= m", sizes=SIZES, softmax=SOFTMAX, **others):
+    """Attention whose Einsums over keys have a constraint, but for those that `others` names."""
+    einsums = []
+    for text in softmax[:-1]:
+        einsum = text if isinstance(text, dict) else {"einsum": text}
+        cuts = others.get(einsum["einsum"].split("[")[0], [cut])
+        einsums.append({**einsum, "iteration_space_shape": cuts} if cuts else einsum)
+    return cascade([*einsums, softmax[-1]], nest, sizes)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("cut", "keys"), [pytest.param("p <= m", 20, marks=pytest.mark.slow), ("p <= m + 8", 28)])
+def test_a_causal_mask_as_an_iteration_space_ends_rows_at_their_bound(cut, keys, tmp_path):
+    spec, rng = causal(cut=cut, sizes={**SIZES, "m": 20, "p": keys}), np.random.default_rng(0)
+    command = [COMPILER, "-O1", "-DNO_MAIN", "-shared", "-fPIC", "-Wno-psabi", "fast.c", "-lm", "-o", "fast.so"]
+    (tmp_path / "fast.c").write_text(emit(spec, fast=True))
+    subprocess.run(command, cwd=tmp_path, timeout=120, check=True)
+    shapes = {"Q": (2, 20, 3), "K": (2, keys, 3), "V": (2, keys, 10)}
+    inputs = {t: rng.normal(size=shape).astype(np.float32) * 3 for t, shape in shapes.items()}
+    found = np.full((2, 20, 10), np.nan, np.float32)
+    ctypes.CDLL(str(tmp_path / "fast.so")).nest(*(ctypes.c_void_p(x.ctypes.data) for x in (*inputs.values(), found)))
+    assert np.allclose(found, einmap.execute(spec, inputs).tensors["AV"], rtol=0, atol=1e-5)
+
+
+def test_tiles_of_keys_behind_the_bound_are_left_out():
+    nest = emit(causal(sizes={**SIZES, "m": 11}), fast=True).split("void nest(")[1].split("#ifndef")[0]
+    loops = [line.split("; ")[1] for line in nest.splitlines() if "for p by" in line]
+    assert loops == ["p1 < smaller(11, m2_end)", "p1 < smaller(11, m1_end)"]
+
+
+@pytest.mark.parametrize(
+    ("others", "text"),
+    [
+        ({"cut": "p >= m"}, "not one like p <= m"),
+        ({"cut": "p <= 2 * m"}, "not one like p <= m"),
+        ({"SD": []}, "'SD' reads 'SN' beyond the bound"),
+        ({"AN": ["p <= m + 1"]}, "'AN' reads 'SN' beyond the bound"),
+        ({"QK": [], "GM": [], "SN": [], "SD": []}, "'AN' sums over 'p' within a bound, and no factor is 0 behind it"),
+    ],
+)
+def test_other_constraints_on_the_iteration_space_are_refused(others, text):
+    with pytest.raises(NotSupportedError, match=text):
+        emit(causal(sizes={**SIZES, "m": 11}, **others), fast=True)
+
+
+@needs_compiler
+@pytest.mark.slow
+@pytest.mark.parametrize("rows", range(2, 9))
+def test_causal_attention_of_any_tiles_computes_the_cascade(rows, tmp_path):
+    nest, sizes = [ROWS[0].replace("m by 5", f"m by {rows}"), BRANCHES], {**SIZES, "m": 19, "p": 17 + rows}
+    for spec in (causal(nest, f"p <= m + {rows - 2}", sizes), causal(BLOCKS, f"p <= m + {rows - 2}", sizes, PLAIN)):
+        assert run_fast(spec, tmp_path) == "equal to the plain loops\n"

@@ -20,6 +20,7 @@ from einmap.einsum.operation import Apply, Operand
 from einmap.einsum.spaces.recurrence import Recurrence
 from einmap.emit.fast.builder import scale_of
 from einmap.emit.fast.cascade import Cascade
+from einmap.emit.fast.causal import bound_of
 from einmap.errors import NotSupportedError
 
 
@@ -165,10 +166,19 @@ def _computed(einsum: Einsum, values: Mapping[str, Array], dying: set[str]) -> A
     whole = tuple(extents[v] for v in order)
     if found.shape != whole:
         found = np.broadcast_to(found, whole)
+    if (bound := bound_of(einsum)) is not None:
+        first = {"sum": 0, "max": -np.inf, "min": np.inf}[einsum.operation.reduction]
+        inside = _along(bound.variable, order, extents) <= _along(bound.row, order, extents) + bound.more
+        found = np.where(inside, found, found.dtype.type(first))
     if not summed:
         return np.asarray(found)
     result: Array = REDUCE[einsum.operation.reduction][0].reduce(found, axis=tuple(range(len(written), len(order))))
     return result
+
+
+def _along(variable: str, order: list[str], extents: Mapping[str, int]) -> Array:
+    """The values of a rank variable, along its axis among those of `order`."""
+    return np.arange(extents[variable]).reshape([extents[v] if v == variable else 1 for v in order])
 
 
 def _product(einsum: Einsum, ranks: Mapping[str, list[str]], values: Mapping[str, Array]) -> Array:

@@ -4,6 +4,7 @@
 - `builder`: the nest of a mapping of one; others are refused.
 - `cascade`: a mapping of several Einsums: nests of products, passes of maps and reductions, tiles of intermediates.
 - `recurrent`: recurrences, such as the online softmax: each state in one place, overwritten by each step.
+- `causal`: a causal mask as an iteration space: rows of a cascade that end at a bound.
 - `print_cascade`: a cascade as C.
 - `check_cascade`: the `main` of a cascade, which compares with plain loops.
 - `fused`: an Einsum that maps the values of the product, computed as the last sums are added.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import NoReturn
 
@@ -13,6 +13,7 @@ from einmap.arch.component import Memory
 from einmap.einsum.einsum import TensorAccess
 from einmap.einsum.functions import apply
 from einmap.einsum.operation import Apply, MapExpression, Number, Operand
+from einmap.emit.fast.causal import Bound, bound_of
 from einmap.emit.fast.fused import FusedMap, fused_map
 from einmap.emit.fast.layout import Block, layout_of
 from einmap.emit.fast.narrow import kinds_of, paired_of, why_not
@@ -71,6 +72,7 @@ class Builder:
         self.route, self.einsum, self.fused = route, route.einsum, fused
         self.kept: Mapping[str, tuple[int, ...]] = {} if shared is None else shared.shapes
         self.is_part = shared is not None
+        self.bound = bound_of(route.einsum) if shared is not None else None
         self.scale = scale_of(route.einsum.operation.map) if shared is not None else 1.0
         self.narrow, self.real = self._check_product()
         (self.output,) = route.einsum.outputs
@@ -139,7 +141,7 @@ class Builder:
         mapped = () if self.fused is None else (*self.fused.operands, self.fused.output)
         if names := sorted({*einsum.tensors, *mapped} & {*einsum.rank_variables}):
             self._refuse(f"has a tensor and a rank variable {names[0]!r}", "give one of them another name")
-        if einsum.cuts:
+        if einsum.cuts and not self.is_part:
             self._refuse("has a constraint on its iteration space")
         for access in einsum.accesses:
             self._check_indices(access)
@@ -304,7 +306,7 @@ class Builder:
             return
         start, end = self.at[variable]
         index = self.index_of[turn.address]
-        loop = loop_of(turn, extent, index, start, end)
+        loop = within(loop_of(turn, extent, index, start, end), self.bound, self.at)
         if loop.lanes and variable not in self.ranks[self.output]:
             self._refuse(f"spreads the sums over {variable!r} over {loop.lanes!r}", "spread a rank of the output")
         self.steps.append(loop)
@@ -341,6 +343,13 @@ def loop_of(turn: Turn, extent: int, index: str, start: str, end: str) -> Loop:
     """The loop of a node; `index`: its variable, `start` and `end`: what it runs between, as C."""
     lanes = turn.dimension.name if turn.dimension is not None else ""
     return Loop(turn.variable, turn.shape, extent, index, f"{index}_end", start, end, lanes)
+
+
+def within(loop: Loop, bound: Bound | None, at: Mapping[str, tuple[str, str]]) -> Loop:
+    """The loop, which ends where the bound of the last row is, if loops further out cut the rows."""
+    if bound is None or loop.variable != bound.variable or at[bound.row][0] == "0":
+        return loop
+    return replace(loop, limit=f"{at[bound.row][1]} + {bound.more}" if bound.more else at[bound.row][1])
 
 
 def scale_of(expression: MapExpression | None) -> float | None:

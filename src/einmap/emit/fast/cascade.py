@@ -14,7 +14,8 @@ from typing import NoReturn
 
 from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import MapExpression, Reduction, operands
-from einmap.emit.fast.builder import Builder, Shared, loop_of, scale_of
+from einmap.emit.fast.builder import Builder, Shared, loop_of, scale_of, within
+from einmap.emit.fast.causal import Bound, bound_of, check_bounds
 from einmap.emit.fast.nest import BYTES, OWN, REALS, VECTOR_BYTES, Loop, Nest, Real
 from einmap.emit.fast.recurrent import beginnings, check_held, times_of, without_time
 from einmap.emit.fast.vector_maths import Kind
@@ -75,6 +76,8 @@ class Pass:
     origins: Mapping[str, Mapping[str, str]]
     split: tuple[str, ...]
     """Rank variables that are summed and that loops outside cut."""
+    bound: Bound | None = None
+    """Where rows end along the axis."""
 
     @property
     def along(self) -> bool:
@@ -206,6 +209,7 @@ class _Cascades:
             if route.einsum.operation.reduction == "sum" and self._is_product(route)
         }
         passes = {n: self._pass(r, kept, shapes) for n, r in routes.items() if n not in nests}
+        check_bounds({n: r.einsum for n, r in routes.items()}, self.workload.intermediates, frozenset(passes))
         for state in self.workload.states:
             if (name := self.workload.producers[state]) in nests:
                 _refuse(routes[name].einsum, f"is a product that writes {state!r}, which steps through time")
@@ -271,8 +275,8 @@ class _Cascades:
             expression = einsum.operation.map
             if einsum.is_copy or expression is None or not operands(expression):
                 _refuse(einsum, f"computes {einsum.operation}, no map or reduction of values")
-            if len(einsum.outputs) != 1 or einsum.gathers or einsum.cuts:
-                _refuse(einsum, "has several outputs, rows that are looked up, or a constraint on its iteration space")
+            if len(einsum.outputs) != 1 or einsum.gathers:
+                _refuse(einsum, "has several outputs, or rows that are looked up")
             if any(first for _, first in einsum.first_values):
                 _refuse(einsum, "has a rank variable that does not begin at 0")
             for access in einsum.accesses:
@@ -324,6 +328,7 @@ class _Cascades:
             if not self._is_shared(turn):
                 continue
             loop = loop_of(turn, extents[turn.variable], self.index_of[turn.address], *at[turn.variable])
+            loop = within(loop, bound_of(route.einsum), at)
             self._note(route, turn, loop)
             even[turn.variable] &= extents[turn.variable] % turn.shape == 0
             if not even[turn.variable]:
@@ -392,6 +397,9 @@ class _Cascades:
         step = [self.times[einsum.name]] if einsum.name in self.times else []
         outer = dict.fromkeys((*step, *ranks[output]))
         reduced = tuple(v for v in einsum.rank_variables if v not in outer)
+        bound = bound_of(einsum)
+        if bound is not None and (bound.variable != axis or bound.row not in outer or (axis in outer and reduced)):
+            _refuse(einsum, f"has a bound along {bound.variable!r}, and vectors along {axis!r}")
         at = self.at[einsum.name]
         lies = {t: kept[t].shape if t in kept else shapes[t] for t in ranks}
         return Pass(
@@ -400,6 +408,7 @@ class _Cascades:
             {t: _strides(variables, lies[t]) for t, variables in ranks.items()},
             {t: dict(zip(ranks[t], kept[t].origins, strict=True)) for t in ranks if t in kept},
             tuple(v for v in reduced if at[v][0] != "0"),
+            bound,
         )  # fmt: skip
 
 

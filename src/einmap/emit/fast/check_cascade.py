@@ -7,6 +7,7 @@ from math import prod
 
 from einmap.einsum.einsum import Einsum
 from einmap.emit.fast.cascade import Cascade
+from einmap.emit.fast.causal import bound_of
 from einmap.emit.fast.layout import times
 from einmap.emit.fast.print_tile import loops
 from einmap.emit.printers.c_runtime import FUNCTIONS
@@ -19,7 +20,8 @@ NEAR = {"float": 2e-5, "double": 1e-12}
 def flops_of(cascade: Cascade) -> float:
     """Operations: of a product two for each point of a product of two tensors, of others one for each point."""
     return sum(
-        float(len(e.inputs) if e.name in cascade.nests else 1) * prod(n for _, n in e.bounds) for e in cascade.einsums
+        float(len(e.inputs) if e.name in cascade.nests else 1) * (e.n_points or prod(n for _, n in e.bounds))
+        for e in cascade.einsums
     )
 
 
@@ -87,8 +89,12 @@ def _plain(cascade: Cascade, einsum: Einsum, plain: Mapping[str, str], time: str
     first = {"sum": "0", "max": "-INFINITY", "min": "INFINITY"}[reduction]
     body = [f"double result = {first};"]
     update = f"result += {value};" if reduction == "sum" else f"result = f{reduction}(result, {value});"
-    body += loops([(names[v], einsum.extents[v]) for v in summed], [update])
+    bound = bound_of(einsum)
+    inside = f"if ({names[bound.variable]} <= {names[bound.row]} + {bound.more})" if bound is not None else ""
+    body += loops([(names[v], einsum.extents[v]) for v in summed], [f"{inside} {update}" if inside else update])
     body.append(f"{plain[output]}[{_at(cascade, einsum, output)}] = result;")
+    if bound is not None and {bound.variable, bound.row} <= {*written}:
+        body = [f"{inside} {{", *indented(body), "}"]
     yield from loops([(names[v], einsum.extents[v]) for v in written], body)
 
 

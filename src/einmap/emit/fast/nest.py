@@ -25,7 +25,7 @@ OWN = (
     *(f"vec_{name}" for name in (*BY_LANES, "pick", "max", "min", "exp")),
     *("real", "vec", "loose", "sum", "to", "from", "first", "last", "add", "lanes", "part", "block", "values"),
     *("wrong", "start", "took", "differ", "now", "found", "count", "arguments", "repeats", "seconds", "best"),
-    *("whole", "kept", "total", "value", "lane", "near", "ints"),
+    *("whole", "kept", "total", "value", "lane", "near", "ints", "limit", "inside"),
     *("mapped", "turns", "row", "other", *(f"lanes_{name}" for name in ("sum", "max", "min"))),
     *("narrow", "in_register", "widened", "narrowed", "pair", "multiply_add", "wide", "bits"),
 )
@@ -49,6 +49,8 @@ class Loop:
     start: str
     end: str
     lanes: str = ""
+    limit: str = ""
+    """Where it ends before `end`, as C: behind it nothing is read; empty for nowhere."""
 
     @property
     def iterations(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from math import prod
 
@@ -182,6 +183,8 @@ class _Printer:
             places.append(place_of(names[tensor], of.at, of.strides[tensor], of.origins.get(tensor, {})))
         counts = [distance(*p.at[v]) for v in _variables(p)]
         last = second or p
+        if (bound := p.bound) is not None:
+            counts.append(f"{p.at[bound.row][0]} + {bound.more + 1} - {p.at[bound.variable][0]}")
         add = [" || ".join(f"{last.at[v][0]} > 0" for v in last.split)] if last.split else []
         return f"{_function(self.cascade, p, second)}({', '.join([*places, *counts, *add])});"
 
@@ -215,6 +218,7 @@ def _pass_lines(cascade: Cascade, p: Pass, second: Pass | None, known: set[str])
     own = "real *" if overwritten & {*p.inputs} else "real *restrict "
     arguments = [f"{own if t in outputs else 'const real *'}{names[t]}" for t in _tensors(p, second)]
     counts = [f"const long n_{names[v]}" for v in _variables(p)]
+    counts += ["const long limit"] if p.bound is not None else []
     add = ["const int add"] if both[-1].split else []
     for of in both:
         shown = "" if of.is_map else f", reduced by {of.reduction}"
@@ -223,9 +227,22 @@ def _pass_lines(cascade: Cascade, p: Pass, second: Pass | None, known: set[str])
     yield f"static inline void {_function(cascade, p, second)}({', '.join([*arguments, *counts, *add])})"
     yield "{"
     last = both[-1]
-    body = _along(cascade, last) if last.along else _across(cascade, last, p if second else None)
+    body = list(_along(cascade, last) if last.along else _across(cascade, last, p if second else None))
+    if p.bound is not None:
+        body = list(_bounded(cascade, p, body))
     yield from indented(loops([(names[v], f"n_{names[v]}") for v in p.outer], ["{", *indented(body), "}"]))
     yield "}"
+
+
+def _bounded(cascade: Cascade, p: Pass, body: list[str]) -> Iterator[str]:
+    """A row that ends at its bound; what is mapped is 0 behind it."""
+    assert p.bound is not None
+    row, axis = cascade.names[p.bound.row], cascade.names[p.axis]
+    yield f"const long inside = limit + {row} < 0 ? 0 : smaller(n_{axis}, limit + {row});"
+    yield from (re.sub(rf"\bn_{axis}\b", "inside", line) for line in body)
+    if p.is_map:
+        yield f"for (long {axis} = inside; {axis} < n_{axis}; {axis}++)"
+        yield f"    {cascade.names[p.output]}[{_place(cascade, p, p.output, axis)}] = 0;"
 
 
 def _place(cascade: Cascade, p: Pass, tensor: str, along: str) -> str:

@@ -47,7 +47,8 @@ def loop_lines(loop: Loop, body: Iterable[str], *, even: bool) -> Iterator[str]:
     if loop.lanes:
         yield "#pragma omp parallel for schedule(static)"
     shown = f"spatial-for {loop.variable} by {tile} on {loop.lanes}" if loop.lanes else f"for {loop.variable} by {tile}"
-    yield f"for (long {index} = {loop.start}; {index} < {loop.end}; {index} += {tile}) {{ /* {comment_safe(shown)} */"
+    stop = f"smaller({loop.end}, {loop.limit})" if loop.limit else loop.end
+    yield f"for (long {index} = {loop.start}; {index} < {stop}; {index} += {tile}) {{ /* {comment_safe(shown)} */"
     end = f"{index} + {tile}" if even else f"smaller({index} + {tile}, {loop.end})"
     yield from indented(defined(loop.last, f"const long {loop.last} = {end};", list(body)))
     yield "}"
