@@ -337,6 +337,8 @@ class FusedSearch(CascadeProblem):
 
     def within(self, most: float | None, *, at_once: bool = False) -> list[LoopTree]:
         """The best mappings whose objective is at most `most`, or all good ones; `at_once`: all nests are listed."""
+        if most is not None and self.known_bound >= most * (1 - ROUNDING):
+            return []  # fewer loops have reached what nothing is below
         refinement = LazyRefinement(self, self.passed, self.found)
         if at_once and most is not None:
             list_all(refinement, most)
@@ -416,10 +418,8 @@ class FusedSearch(CascadeProblem):
 
     def objectives(self, costs: Floats) -> Floats:
         """The objectives that were asked for, from sums of what they are made of."""
-        columns = []
-        for goal in self.options.goals:
-            columns.append(np.prod([costs[:, self.goals.index(part)] for part in PARTS.get(goal, (goal,))], axis=0))
-        return np.stack(columns, axis=1)
+        parts = ([self.goals.index(part) for part in PARTS.get(goal, (goal,))] for goal in self.options.goals)
+        return np.stack([costs[:, of_goal].prod(axis=1) for of_goal in parts], axis=1)
 
     def tree(self, answer: Answer, row: int) -> LoopTree:
         """The LoopTree of one row."""
@@ -443,8 +443,7 @@ class FusedSearch(CascadeProblem):
 
     def chain(self, answer: Answer, k: int, option: int, row: int) -> LinearNest:
         """One Einsum's chain."""
-        chains = self.members[k].chains
-        signature = answer.graph.stages[k].step.options[option].signature
+        chains, signature = self.members[k].chains, answer.graph.stages[k].step.options[option].signature
         nodes, n_outer = chains.nodes_of(signature, answer.parts[k].fronts[option], row)
         backed = {chains.einsum.accesses[t].tensor: len(key.loops) for t, key in signature.keys}
         return LinearNest(chains.einsum.name, nodes, n_outer, len(signature.loops), backed)

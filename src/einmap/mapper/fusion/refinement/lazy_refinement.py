@@ -110,10 +110,10 @@ class LazyRefinement:
             if relaxed is None:
                 return good
             least = relaxed.value(relaxed.paths.least)
-            if max(least, self.known_bound) >= reached * (1 - ROUNDING):
+            self.raise_bound(min(least, reached))
+            if self.known_bound >= reached * (1 - ROUNDING):
                 self.known_bound = reached
                 return good
-            self.raise_bound(least)
             if self.turns.suffices(self.cascade, reached, self.known_bound):
                 return good
             wanted, large = self.open_options(relaxed, least, most)
