@@ -20,9 +20,10 @@ from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import nodes_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.stalled import offer_stalled, settled
-from einmap.mapper.fusion.fronts.nests.growing import ClassList, GrowingFront, Listed, exceeds_cutoff, promise
+from einmap.mapper.fusion.fronts.nests.growing import ClassList, GrowingFront, KeyList, Listed, exceeds_cutoff, promise
 from einmap.mapper.fusion.fronts.nests.loops import Kind, loop_nodes
 from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
+from einmap.mapper.fusion.fronts.nests.nest_keys import NestKeys
 from einmap.mapper.fusion.fronts.nests.nest_plan import plan_of
 from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules
 from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNest
@@ -201,22 +202,9 @@ class EinsumFronts:
         Raises StoppedError.
         """
         anew = {f: o for f, o in limits.items() if f not in self._pruned or not self._pruned[f].stays_out(o)}
-        lists = {
-            f: ClassList(
-                o, met.get(f, ANYTHING), self.signature_classes[f].min(axis=0), most,
-                PrunedBounds(len(self.request.goals)),
-            )
-            for f, o in anew.items()
-        }  # fmt: skip
-        of_plan = {plan: lists[f] for plan, f in self._by_plan.items() if f in lists}
-        limits_of, pruned_of = (
-            {p: of.remainder for p, of in of_plan.items()},
-            {p: of.pruned for p, of in of_plan.items()},
-        )
-        for search in self.groups.searches(limits_of, pruned_of) if of_plan else ():
-            self._list(search, of_plan)
-            for plan in [plan for plan in limits_of if of_plan[plan].is_full]:
-                del limits_of[plan]
+        floors = {f: self.signature_classes[f].min(axis=0) for f in anew}
+        lists = {f: ClassList(o, met.get(f, ANYTHING), floors[f], most) for f, o in anew.items()}
+        self._list_all(lists)
         postponed = {f: listed.bounds() for f, listed in lists.items() if listed.is_full}
         for signature_class in anew.keys() - postponed.keys():
             for signature in self.listed.get(signature_class, ()):
@@ -224,6 +212,25 @@ class EinsumFronts:
             self.listed[signature_class] = lists[signature_class].by_signature(self.meter)
             self._pruned[signature_class] = lists[signature_class].pruned
         return Surveyed(anew.keys() - postponed.keys(), postponed)
+
+    def keys(self, of: SignatureClass, remainder: Remainder | None, met: MetLoops, most: int) -> NestKeys | None:
+        """Loops above shared tensors in what of a signature class can be a part of something good.
+
+        None where that is more than `most` outer nests. Raises StoppedError.
+        """
+        keys = KeyList(remainder, met, self.signature_classes[of].min(axis=0), most)
+        self._list_all({of: keys})
+        return None if keys.is_full else keys.keys
+
+    def _list_all(self, lists: Mapping[SignatureClass, ClassList]) -> None:
+        """List the outer nests of some signature classes."""
+        of_plan = {plan: lists[f] for plan, f in self._by_plan.items() if f in lists}
+        limits_of = {p: of.remainder for p, of in of_plan.items()}
+        pruned_of = {p: of.pruned for p, of in of_plan.items()}
+        for search in self.groups.searches(limits_of, pruned_of) if of_plan else ():
+            self._list(search, of_plan)
+            for plan in [plan for plan in limits_of if of_plan[plan].is_full]:
+                del limits_of[plan]
 
     def _list(self, search: PathSearch, of_plan: Mapping[ChainTemplate, ClassList]) -> None:
         """List the outer nests of one search, by dataplacement into lists that are not full."""

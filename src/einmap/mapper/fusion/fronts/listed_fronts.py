@@ -94,6 +94,10 @@ class ListedFronts(ABC):
         del limits, met, most
         return Surveyed()
 
+    def keys(self, of: SignatureClass, remainder: Remainder | None, met: MetLoops, most: int) -> None:
+        """None: all chains are listed already."""
+        del of, remainder, met, most
+
     def complete_outer_nests(
         self, limits: Mapping[FusionSignature, Remainder | None]
     ) -> dict[FusionSignature, FusedFront]:

@@ -11,6 +11,7 @@ from einmap.arch.tree import Architecture
 from einmap.arrays import Floats, Ints
 from einmap.einsum.einsum import Einsum
 from einmap.mapper.fusion.fronts.nests.met_loops import MetLoops
+from einmap.mapper.fusion.fronts.nests.nest_keys import NestKeys
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
 from einmap.mapper.problem.request import Remainder, Request
 from einmap.mapping import nodes as tree
@@ -172,6 +173,12 @@ class Fronts(Protocol):
         """List what of some signature classes can be a part of something good; not where that is more than `most`.
 
         `met`: the keys that others can meet, where these are known. Raises StoppedError.
+        """
+
+    def keys(self, of: SignatureClass, remainder: Remainder | None, met: MetLoops, most: int) -> NestKeys | None:
+        """Loops above shared tensors in what of a signature class can be a part of something good.
+
+        None where that is more than `most` outer nests. Raises StoppedError.
         """
 
     def complete_outer_nests(

@@ -9,6 +9,7 @@
 - `option_floors`: what whole cascades with an option cost at least, by all graphs so far: later ones have no option
   beyond the cutoff.
 - `met_keys`: keys of shared tensors that the other Einsums of a cascade can meet.
+- `keys_of_large`: keys of signature classes that have too many chains to be listed.
 - `einsum_floors`: what the chains of an Einsum cost at least, by its own search.
 - `option_bounds`: lower bounds of options: what is known of the fronts of each Einsum, and what every option costs
   and takes at least by that.

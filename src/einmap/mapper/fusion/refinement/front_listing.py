@@ -16,7 +16,7 @@ from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, Signat
 from einmap.mapper.fusion.fronts.protocol import Fronts, FusedFront
 from einmap.mapper.fusion.paths.boundary_states import Option
 from einmap.mapper.fusion.problem import CascadeProblem, Member
-from einmap.mapper.fusion.refinement.met_keys import MetKeys
+from einmap.mapper.fusion.refinement.met_keys import LargeKeys, MetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds, Refined
 from einmap.mapper.objective.tolerances import ROUNDING
 from einmap.mapper.problem.request import Remainder
@@ -105,12 +105,14 @@ class FrontListing:
         self.most: dict[Fronts, float] = {member.chains: first for member in cascade.members}
         """Outer nests of a signature class that are listed by now; of larger ones none are."""
         self.too_large: dict[tuple[Fronts, SignatureClass], TooLarge] = {}
+        self.keys: dict[tuple[Fronts, SignatureClass], LargeKeys] = {}
+        """Keys of signature classes that are too large."""
 
     def copied(self, option_bounds: OptionBounds) -> FrontListing:
         """A copy with bounds of its own, for a search that leaves this one as it is."""
         other = FrontListing(self.cascade, option_bounds, self.passed)
         other.class_steps, other.front_steps = dict(self.class_steps), dict(self.front_steps)
-        other.most, other.too_large = dict(self.most), dict(self.too_large)
+        other.most, other.too_large, other.keys = dict(self.most), dict(self.too_large), dict(self.keys)
         return other
 
     def more(self, chains: Fronts) -> None:

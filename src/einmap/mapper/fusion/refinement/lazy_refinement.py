@@ -30,6 +30,7 @@ from einmap.mapper.fusion.refinement.einsum_floors import raised_with
 from einmap.mapper.fusion.refinement.front_listing import FrontListing, RefinementRequest, above, wider_than
 from einmap.mapper.fusion.refinement.good_cascades import BEAM, Turns, apart, good_cascade
 from einmap.mapper.fusion.refinement.good_cascades import OF_MEAN as OF_MEAN_OF_FRONTS
+from einmap.mapper.fusion.refinement.keys_of_large import narrowed
 from einmap.mapper.fusion.refinement.met_keys import LatestMetKeys, MetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
@@ -85,15 +86,13 @@ class LazyRefinement:
         self.steps: Sequence[EinsumOptions] = ()
         self.packed: dict[Stage, PackedOptions] = {}
         """Facts of the options of each stage; taken over where a stage is the same in the next graph."""
-        self.met_keys = LatestMetKeys()
         self.listing = FrontListing(cascade, self.option_bounds, passed)
+        self.met_keys = LatestMetKeys(self.listing.keys)
         self.shares: list[float] = []
         self.slope: float | None = None
         """A weight that may lift the bound."""
         self.known_bound, self.bound_of_all, self.wider = 0.0, 0.0, CLOSE
         self.suppositions = Suppositions(wait=0 if cascade.proving and cascade.known.limit is None else math.inf)
-
-    # one cascade, one objective
 
     def within(self, reached: float, sample: Sample | None = None) -> Answer | None:
         """The best whose objective is at most `reached`; None when there is none.
@@ -118,8 +117,9 @@ class LazyRefinement:
                 return good
             wanted, large = self.open_options(relaxed, least, most)
             if self.turns.is_due(last=not (wanted or large), hurries=self.cascade.hurry.stopped):
-                better = self.good(relaxed, reached)
-                good, reached = (good, reached) if better is None else (better, self.found(better))
+                better = self.good(relaxed, max(reached, self.suppositions.known))
+                value = math.inf if better is None else self.found(better)
+                good, reached = (better, value) if value < reached else (good, reached)
                 continue
             rises, highest = least > highest * (1 + RISES), max(least, highest)
             is_due = self.suppositions.is_due(self, least, reached)
@@ -136,6 +136,8 @@ class LazyRefinement:
                     return answer
                 good, reached = None if value < reached else good, value
                 continue
+            if large and narrowed(self, relaxed, most):
+                wanted, large = self.open_options(relaxed, least, most)
             if wanted := wanted or (self.large_ones(relaxed, large, least, most) if large else {}):
                 if not self.floors_raised(relaxed, wanted):
                     refine_near(self, relaxed, wanted, least, most)
@@ -361,8 +363,6 @@ class LazyRefinement:
         """Whether an option is a signature class with too many outer nests for now, up to a limit."""
         option, remainder = relaxed.stages[k].step.options[o], partial(self.remainder, k, relaxed.rests[k][o], limit)
         return self.listing.is_too_large(self.members[k].chains, option, limit, met, remainder)
-
-    # listing and completing
 
     @property
     def mean_share(self) -> float:

@@ -7,7 +7,7 @@ listed, the others need no chains with other keys.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from einmap.einsum.einsum import Einsum
@@ -15,12 +15,48 @@ from einmap.mapper.fusion.fronts.nests.loops import Cut
 from einmap.mapper.fusion.fronts.nests.met_loops import KeyLoops, MetLoops
 from einmap.mapper.fusion.fronts.nests.signatures import SignatureClass
 from einmap.mapper.fusion.fronts.protocol import Fronts
-from einmap.mapper.fusion.paths.boundary_states import ANY_LOOPS, Slot
+from einmap.mapper.fusion.paths.boundary_states import ANY_LOOPS, Option, Slot
 from einmap.mapper.fusion.paths.state_graph import Stage
 from einmap.mapper.fusion.refinement.relaxation import Relaxation
 
+FEWER = 1 / 2
+"""Part of the keys of a large signature class that others have to leave out before it is looked at again."""
+
 type LoopsByMemory = dict[str, set[KeyLoops] | None]
 """For each memory that may back a tensor the loops above it; None where these may be any."""
+
+
+@dataclass(frozen=True)
+class LargeKeys:
+    """The loops above shared tensors that the outer nests of a signature class have in cascades up to `limit`.
+
+    `keys`: by position, as far as they are few; None where there were more outer nests than `looked_at`. `counts`: the
+    number of all keys, or of those that others could meet.
+    """
+
+    limit: float
+    keys: MetLoops | None
+    counts: Mapping[int, int]
+    looked_at: int
+    _named: dict[object, set[KeyLoops]] = field(default_factory=dict)
+
+    def again(self, limit: float, met: MetLoops, most: int) -> bool:
+        """Whether to look again, at `most` outer nests, up to a limit, where others can meet these."""
+        if most > self.looked_at if self.keys is None else limit > self.limit:
+            return True
+        return any(len(keys) < FEWER * self.counts.get(t, math.inf) for t, keys in met.keys.items())
+
+    def named(self, t: int, einsum: Einsum) -> set[KeyLoops] | None:
+        """Loops above a tensor of an Einsum, with the names of its ranks; None: any."""
+        if self.keys is None or t not in self.keys.keys:
+            return None
+        ranks = tuple(rank for rank, _ in einsum.accesses[t].projection)
+        if (t, ranks) not in self._named:
+            names = {str(i): rank for i, rank in enumerate(ranks)}
+            self._named[t, ranks] = {
+                tuple([(kind, names.get(at, at), tile) for kind, at, tile in key]) for key in self.keys.keys[t]
+            }
+        return self._named[t, ranks]
 
 
 @dataclass
@@ -29,6 +65,7 @@ class MetKeys:
 
     relaxed: Relaxation
     most: float
+    large: Mapping[tuple[Fronts, SignatureClass], LargeKeys]
     _of_users: dict[tuple[Stage, Slot], LoopsByMemory] = field(default_factory=dict)
     _of_chains: dict[Fronts, dict[int, LoopsByMemory]] = field(default_factory=dict)
 
@@ -77,25 +114,48 @@ class MetKeys:
             for o in self.relaxed.near(k, self.most):
                 option = stage.step.options[o]
                 memory, loops = option.keys[slot]
-                if option.absent or loops == ANY_LOOPS:
+                if option.absent:
                     found[memory] = None
+                elif loops == ANY_LOOPS:
+                    some = self._of_large(k, slot, option)
+                    if some is None or (of_memory := found.setdefault(memory, set())) is None:
+                        found[memory] = None
+                    else:
+                        of_memory |= some
                 elif (of_memory := found.setdefault(memory, set())) is not None:
                     of_memory.add(loops)
             self._of_users[stage, slot] = found
         return self._of_users[stage, slot]
 
+    def _of_large(self, k: int, slot: Slot, option: Option) -> set[KeyLoops] | None:
+        """Keys of a tensor in what is not listed of a signature class, with the names of ranks; None: any."""
+        member, slots = self.relaxed.cascade.members[k], self.relaxed.cascade.slots
+        known = None if option.signature_class is None else self.large.get((member.chains, option.signature_class))
+        if known is None or self.most > known.limit:
+            return None
+        t = next(t for t, access in enumerate(member.einsum.accesses) if slots.of.get(access.tensor, -1) == slot)
+        return known.named(t, member.einsum)
+
 
 class LatestMetKeys:
-    """The latest keys that were asked for: of one graph and up to one limit they are asked for many times."""
+    """The latest keys that were asked for: of one graph and up to one limit they are asked for many times.
 
-    def __init__(self) -> None:
+    `large`: what is known of large signature classes.
+    """
+
+    def __init__(self, large: Mapping[tuple[Fronts, SignatureClass], LargeKeys]) -> None:
         self._latest: MetKeys | None = None
+        self._large = large
 
     def of(self, relaxed: Relaxation, most: float) -> MetKeys:
         """Keys that others can meet in cascades up to `most`, by the bounds of a graph."""
         if self._latest is None or self._latest.relaxed is not relaxed or self._latest.most != most:
-            self._latest = MetKeys(relaxed, most)
+            self._latest = MetKeys(relaxed, most, self._large)
         return self._latest
+
+    def forget(self) -> None:
+        """Look for them anew: more is known of large signature classes."""
+        self._latest = None
 
 
 def _in_all(users: list[LoopsByMemory]) -> LoopsByMemory:

@@ -21,6 +21,7 @@ from einmap.mapper.fusion.paths.options import OptionTable
 from einmap.mapper.fusion.problem import CascadeProblem
 from einmap.mapper.fusion.refinement.front_listing import FrontListing
 from einmap.mapper.fusion.refinement.good_cascades import Turns
+from einmap.mapper.fusion.refinement.met_keys import LatestMetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
 
@@ -46,6 +47,7 @@ class Refinement(Protocol):
     cascade: CascadeProblem
     option_bounds: OptionBounds
     listing: FrontListing
+    met_keys: LatestMetKeys
     floors: OptionFloors
     option_table: OptionTable
     turns: Turns
@@ -75,6 +77,8 @@ class Suppositions:
     close: float = CLOSE
     in_vain: int = 0
     listed: int = 0
+    known: float = -math.inf
+    """The best known, where it is above the limit: what is better is of use."""
 
     def is_due(self, refinement: Refinement, bound: float, reached: float) -> bool:
         """Whether it is time, one more graph being bounded: a good cascade was looked for, and the bound does not rise.
@@ -97,13 +101,14 @@ class Suppositions:
         """
         bound, meter = refinement.known_bound, refinement.cascade.meter
         before = meter.listed
-        limit, limited = self.limit(bound, reached), _Limited()
+        limit, limited = self.limit(bound, reached), _Limited(known=reached)
         put_back = [member.chains.put_aside() for member in refinement.cascade.distinct]
         other, values = _copied(refinement), [reached]
         other.suppositions = limited
 
         def found(answer: Answer) -> float:
             values.append(refinement.found(answer))
+            limited.known = values[-1]
             return values[-1]
 
         other.found = found
@@ -160,6 +165,7 @@ def _copied(refinement: Refinement) -> Refinement:
     other = copy.copy(refinement)
     other.option_bounds = refinement.option_bounds.copied()
     other.listing = refinement.listing.copied(other.option_bounds)
+    other.met_keys = LatestMetKeys(other.listing.keys)
     other.floors, other.option_table = refinement.floors.copied(), refinement.option_table.copied()
     other.turns = replace(refinement.turns)
     return other

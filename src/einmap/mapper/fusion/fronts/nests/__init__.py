@@ -7,6 +7,7 @@
 - `loops`: fused loops: those that other Einsums may stand below, as one Einsum writes them and as a tensor sees
   them.
 - `met_loops`: loops above shared tensors that the other Einsums can meet: an outer nest with others is of no use.
+- `nest_keys`: loops above shared tensors that outer nests have, where these are too many to be listed.
 - `nest_kernels`: the compiled listing, bounds and dominance of outer nests.
 - `nest_plan`: what all outer nests of one dataplacement have in common, as arrays.
 - `nest_rules`: what the outer nests of one search have in common: how many loops there may be, and the space that

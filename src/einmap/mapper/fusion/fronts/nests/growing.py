@@ -12,6 +12,7 @@ from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.fusion.fronts.nests.dominance import undominated
 from einmap.mapper.fusion.fronts.nests.listing import Listing
 from einmap.mapper.fusion.fronts.nests.met_loops import MetLoops
+from einmap.mapper.fusion.fronts.nests.nest_keys import NestKeys
 from einmap.mapper.fusion.fronts.nests.nest_plan import NestPlan
 from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules
 from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNest, OuterNests
@@ -36,11 +37,13 @@ class ClassList:
     met: MetLoops
     floor: Floats
     most: float
-    pruned: PrunedBounds
     begun: list[tuple[NestRules, OuterNests]] = field(default_factory=list)
     """Good outer nests, with bounds."""
     n: int = 0
     """How many these are."""
+
+    def __post_init__(self) -> None:
+        self.pruned = PrunedBounds(len(self.floor))
 
     @property
     def is_full(self) -> bool:
@@ -59,9 +62,13 @@ class ClassList:
             if len(chosen):
                 self.n += len(chosen)
                 of_all = nests.whole[chosen], nests.numbers[chosen], nests.least[chosen]
-                self.begun.append((rules, OuterNests(plan, *of_all)))
+                self.keep(rules, OuterNests(plan, *of_all))
             if self.is_full:
                 break
+
+    def keep(self, rules: NestRules, nests: OuterNests) -> None:
+        """Keep good outer nests."""
+        self.begun.append((rules, nests))
 
     def bounds(self) -> Floats:
         """Objectives that no completion of each outer nest is below."""
@@ -74,6 +81,17 @@ class ClassList:
             for outer_nest in undominated(rules, [nests for _, nests in begun], meter):
                 listed.setdefault(outer_nest.signature, []).append((rules.search, outer_nest))
         return listed
+
+
+@dataclass
+class KeyList(ClassList):
+    """Loops above shared tensors that the outer nests of a signature class have, which are looked at, but not kept."""
+
+    keys: NestKeys = field(default_factory=NestKeys)
+
+    def keep(self, rules: NestRules, nests: OuterNests) -> None:
+        """Keep the loops above shared tensors."""
+        self.keys.add(rules, nests)
 
 
 def promise(listed: Listed) -> float:
