@@ -14,6 +14,7 @@ from einmap.errors import CapacityError, NoMappingError, NotSupportedError, Spec
 from einmap.mapper.mapspace.mapspace import BuildingEffort, mapspace_of
 from einmap.mapper.problem.options import read_options
 from einmap.mapper.problem.problem import Problem
+from einmap.mapper.zeros.as_found import as_found
 from einmap.mapper.zeros.dense_bound import least_cost
 from einmap.model.batch.zero_tables import ZeroTables
 from einmap.model.batch.zeros import ZerosBatch
@@ -343,6 +344,29 @@ def test_fused_mappings_of_dense_machines_are_tried_and_no_fused_mapping_is_belo
             dense = einmap.map_workload(spec.dense().set("arch.nodes[1].size", size), metrics=metric)
             cost = einmap.evaluate(spec.set("arch.nodes[1].size", "inf"), dense.mapping)
             assert 0 < fused.lower_bound <= getattr(cost, metric)
+
+
+def test_a_fused_mapping_that_costs_no_more_than_the_bound_is_proven():
+    # each of two zeros saves what single values do wherever it is looked at: at the compute
+    spec = chain().set("arch.nodes[0].tensors", {"keep": "~Intermediates", "may_keep": "All"})
+    spec = spec.set("sparsity", {"densities": {"A": 0.25, "C": 0.5}, "savings": [
+        {"at": "MAC", "do": "gate", "on": "A"}, {"at": "MAC", "do": "gate", "on": "C"},
+    ]})  # fmt: skip
+    found, dense = (einmap.map_workload(one, metrics="energy") for one in (spec, spec.dense()))
+    assert found.optimal and found.lower_bound == found.cost.energy and not found.not_searched
+    # 64 operations of each Einsum with 1 J; what passes is as without zeros
+    assert found.cost.energy == pytest.approx(dense.cost.energy - 64 * 0.75 - 64 * 0.5)
+
+
+def test_a_mapping_that_no_dense_machine_prefers_is_found_on_a_machine_like_the_best_one():
+    spec = chain().set("arch.nodes[0].tensors", {"keep": "~Intermediates", "may_keep": "All"})
+    problem = Problem(spec, read_options(spec, metrics="energy"))
+    found = einmap.map_workload(spec, metrics="energy")
+    machine = as_found(problem, found.front[0])
+    assert machine is not None and not machine.sparsity
+    # there the mapping costs without zeros what it costs with them
+    assert einmap.evaluate(machine, found.mapping).energy == pytest.approx(found.cost.energy, rel=1e-9)
+    assert einmap.evaluate(machine, found.mapping).latency == pytest.approx(found.cost.latency, rel=1e-9)
 
 
 def test_a_format_makes_room():

@@ -1,5 +1,6 @@
 """The search where tensors have zeros, at expected costs.
 
+- `as_found`: dense machines on which actions cost what they cost with zeros in a mapping that was found.
 - `by_tables`: each Einsum by itself, by branch and bound, and the best parts in one tree.
 - `dense_bound`: a lower bound for all mappings: the optimum of an easier dense machine.
 - `expected_cost`: the cost of one mapping of one Einsum, without the rest of a workload.

@@ -7,11 +7,11 @@ metadata costs nothing, and memories with formats have room for everything.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from math import prod
 
-from einmap.arch.component import Action, Component, Compute, Memory, Toll
+from einmap.arch.component import Action, Compute, Memory, Toll
 from einmap.arch.tree import Architecture
 from einmap.errors import EinmapError
 from einmap.mapper.independent.independent_search import IndependentSearch
@@ -38,29 +38,12 @@ def least_cost(problem: Problem, token: Progress, sparsity: Sparsity) -> float |
     return bound if math.isfinite(bound) else None
 
 
-def easier_for_all(arch: Architecture, sparsities: Sequence[Sparsity]) -> Architecture:
-    """The architecture on which no mapping of an Einsum costs more dense than with the zeros of any of several."""
-    least = easier(arch, sparsities[0])
-    for sparsity in sparsities[1:]:
-        other = easier(arch, sparsity)
-        for name, unit in least.components.items():
-            if isinstance(unit, Compute | Memory | Toll):
-                least = least.with_leaf(_least_of(unit, other.components[name]))
-    return least
-
-
-def _least_of(unit: Compute | Memory | Toll, other: Component) -> Compute | Memory | Toll:
-    """A component that costs no more than either of two that differ in what `easier` changes."""
-    assert isinstance(other, Compute | Memory | Toll)
-    actions = []
-    for one, two in zip(unit.actions, other.actions, strict=True):
-        numbers = dict(two.per_value)
-        per_value = tuple((tensor, min(number, numbers[tensor])) for tensor, number in one.per_value)
-        energy, throughput = min(one.energy, two.energy), max(one.throughput, two.throughput)
-        actions.append(replace(one, energy=energy, throughput=throughput, per_value=per_value))
-    if isinstance(unit, Memory) and isinstance(other, Memory):
-        return replace(unit, actions=tuple(actions), size_bits=max(unit.size_bits, other.size_bits))
-    return replace(unit, actions=tuple(actions))
+def with_room(arch: Architecture, memories: Collection[str]) -> Architecture:
+    """An architecture on which some memories have room for everything: formats may make it."""
+    for name, unit in arch.components.items():
+        if isinstance(unit, Memory) and name in memories:
+            arch = arch.with_leaf(replace(unit, size_bits=math.inf))
+    return arch
 
 
 def easier(arch: Architecture, sparsity: Sparsity) -> Architecture:
