@@ -107,6 +107,7 @@ def test_searches_and_simulations_compile_nothing_more(run, monkeypatch, size):
     with monkeypatch.context() as free:
         free.setattr(keeping, "FEW_NODES", 0)
         free.setattr(narrowed_plans, "FEW_PLACEMENTS", 0)
+        free.setattr(narrowed_plans, "OF_LISTING", 10**9)
         least_to_go = Mock(wraps=placement_kernels.least_to_go)
         free.setattr(placement_kernels, "least_to_go", least_to_go)
         einmap.map_workload(einmap.load("edge", "matmul", define={"M": 8, "K": 8, "N": 8}), metrics="edp")

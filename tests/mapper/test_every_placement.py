@@ -38,6 +38,7 @@ def few_are_many(monkeypatch):
     """However few dataplacements there are, only those that matter are listed."""
     monkeypatch.setattr(keeping, "FEW_NODES", 0)
     monkeypatch.setattr(narrowed_plans, "FEW_PLACEMENTS", 0)
+    monkeypatch.setattr(narrowed_plans, "OF_LISTING", 10**9)
     monkeypatch.setattr(narrowed_plans, "FIRST_USES", 2)
 
 

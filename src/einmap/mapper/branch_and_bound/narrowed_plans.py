@@ -27,8 +27,10 @@ from einmap.progress import Progress
 
 GOALS = (("energy",), ("energy_delay_product",))
 """Objectives of which few dataplacements are near the best: many reach the least latency."""
-FEW_PLACEMENTS = 20_000
-"""Dataplacements up to which all are listed."""
+FEW_PLACEMENTS, MANY_PLACEMENTS = 500, 20_000
+"""Dataplacements up to which all are listed; up to which they are, where that takes less time than tables."""
+OF_LISTING = 100_000
+"""Numbers in tables, for all uses of the fanouts, that take less time than one dataplacement: of most uses none are."""
 MOST_WORK = 20_000_000_000
 """Numbers in tables that are made: about 1.5 ns each."""
 FEW_STEPS, MOST_STEPS = 4_000, 20_000
@@ -72,6 +74,8 @@ def narrowed(search: EinsumSearch, path: Path, progress: Progress) -> bool:
     if not path.has_all_uses(progress) or path.tile_shapes.is_coarse or path.tile_shapes.is_sparse:
         return False
     tables = FreeTables(path, kept)
+    if kept.size <= MANY_PLACEMENTS and tables.work * len(path.lanes) > OF_LISTING * kept.size:
+        return False
     if tables.work > MOST_WORK or tables.bytes > path.request.sparse_room:
         return False
     narrowing = Narrowing(search, path, tables, progress)

@@ -19,7 +19,7 @@ from einmap.mapper.mapspace.dataplacement import choices
 from einmap.mapper.mapspace.enumeration import InOrder
 from einmap.mapper.mapspace.lanes.spatial_mappings import first_routed
 
-FEW_NODES = 9
+FEW_NODES = 6
 """Storage nodes below the outermost memory, at most, of which all choices and orders are soon listed."""
 MOST_CHOICES = 100_000
 """Choices of what memories keep that are looked at."""
