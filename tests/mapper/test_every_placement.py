@@ -76,7 +76,7 @@ def tables_of(path):
 
 
 @pytest.mark.usefixtures("few_are_many")
-@few_and_many("seeds, most, least", (range(5), 2, 2), (range(100, 300), 3, 120), parts=2)
+@few_and_many("seeds, most, least", (range(5), 2, 2), (range(100, 170), 3, 40), parts=2)
 def test_the_optimum_is_that_of_all_dataplacements(seeds, most, least, monkeypatch):
     compared = 0
     for seed in seeds:
