@@ -93,7 +93,9 @@ def test_a_front_that_is_stopped_has_one_point():
 def test_what_was_found_before_a_stop_is_given_unless_nothing_fused_is_better(monkeypatch):
     best, plain = einmap.map_workload(small()), einmap.map_workload(small(), fuse=False)
     for given, expected in ((best, best), (plain, plain)):
-        monkeypatch.setattr(FusedSearch, "within", lambda self, most, given=given: _cut(self, most, given.mapping))
+        monkeypatch.setattr(
+            FusedSearch, "within", lambda *asked, given=given, **how: _cut(given.mapping, *asked, **how)
+        )
         result = einmap.map_workload(small())
         # the bound is that of the whole search, and proves what reaches it
         assert result.optimal == (given is best)
@@ -104,8 +106,8 @@ def test_what_was_found_before_a_stop_is_given_unless_nothing_fused_is_better(mo
 WITHIN = FusedSearch.within
 
 
-def _cut(search, most, mapping):
-    WITHIN(search, most)
+def _cut(mapping, search, most, **how):
+    WITHIN(search, most, **how)
     search.meter.cut = True
     return [mapping]
 

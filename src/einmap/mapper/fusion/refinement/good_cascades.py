@@ -39,6 +39,8 @@ OUTSIDE = 2.0
 """How far those of what keeps nothing inside are looked for where nothing is known."""
 GOOD, FAIR = 0.02, 0.05
 """How far a good cascade may be above the bound where the search of all is still to come, and where time presses."""
+RISEN = 1.02
+"""Where the bound of cascades without fused loops has risen by this factor loops are looked at first."""
 OF_MEAN = 1 / 64
 """An Einsum counts as costing this part of the mean at least where its fronts are looked for: those of what costs next
 to nothing have thousands of rows.
@@ -79,6 +81,8 @@ class Turns:
     at_last: bool = False
     hurried: bool = False
     at_once: bool = False
+    first: float = math.inf
+    """The bound of the first graph."""
 
     def is_due(self, *, last: bool, hurries: bool = False) -> bool:
         """Whether it is time, one more graph being bounded. `last`: the cheapest paths hold nothing unknown.
@@ -114,6 +118,9 @@ class Turns:
         """
         if cascade.proving or self.at_once:
             return False
+        self.first = min(self.first, bound)
+        if not cascade.most_fused and bound > RISEN * self.first:
+            return True
         if not cascade.hurry.stopped:
             return reached <= bound * (1 + GOOD)
         return reached <= bound * (1 + FAIR) or (self.hurried and math.isinf(reached))
