@@ -2,7 +2,7 @@
 
 Bounds over all dataplacements at once (`cost_bounds.before_plans`) say for each use of the fanouts what no mapping
 is below, and lead to good mappings. Dataplacements up to what is known then are listed and searched; where they are too
-many, up to a cutoff that is raised until what is found is no worse: what is not listed is no better.
+many, up to a cutoff that is raised until what is found is below it: all that is not listed costs at least as much.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class Narrowing:
         return self.best * (1 + 4 * ROUNDING)
 
     def listed(self) -> dict[ChainTemplate, None]:
-        """Plans of the dataplacements up to a cutoff that is raised until what is found is no worse.
+        """Plans of the dataplacements up to a cutoff that is raised until what is found is below it.
 
         The first one is what is known already: mostly few are better.
         """

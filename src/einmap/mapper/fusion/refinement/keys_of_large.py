@@ -21,7 +21,6 @@ NEAR = 1.03
 """How far above the bound a limit may be, in parts of it: further away nearly all keys are left."""
 LOOKED_AT = 10_000, 50_000
 """Outer nests of a signature class that are looked at for keys: small classes first, which leave less of large ones."""
-
 MOST_KEYS = 5_000
 """Keys of a tensor that others are told of: more leave them little to leave out."""
 
@@ -53,15 +52,15 @@ def narrowed(refinement: Refinement, relaxed: Relaxation, most: float) -> bool:
                 continue
             looked_at = LOOKED_AT[at] if known is None else max(LOOKED_AT[at], known.looked_at)
             keys = chains.keys(of, request.united(), met, looked_at)
-            found_keys = None if keys is None else {t: frozenset(keys.loops.get(t, ())) for t, _ in of}
-            counts = {t: len(some) for t, some in (met.keys if found_keys is None else found_keys).items()}
-            few = None if found_keys is None else _few(found_keys)
-            listing.keys[chains, of] = LargeKeys(most, few, counts, looked_at)
-            if keys is not None and keys.n <= listing.most[chains]:
+            loops = met.keys if keys is None else {t: frozenset(keys.loops.get(t, ())) for t, _ in of}
+            counts = {t: len(some) for t, some in loops.items()}
+            listing.keys[chains, of] = LargeKeys(most, None if keys is None else _few(loops), counts, looked_at)
+            if keys is None:
+                continue
+            if keys.n <= listing.most[chains]:
                 listing.too_large.pop((chains, of), None)
-            if keys is not None:
-                changed = found = True
-                refinement.met_keys.forget()
+            refinement.met_keys.forget()
+            changed = found = True
         at = 0 if changed else at + 1
     return found
 

@@ -42,7 +42,8 @@ class LargeKeys:
 
     def again(self, limit: float, met: MetLoops, most: int) -> bool:
         """Whether to look again, at `most` outer nests, up to a limit, where others can meet these."""
-        if most > self.looked_at if self.keys is None else limit > self.limit:
+        is_further = most > self.looked_at if self.keys is None else limit > self.limit
+        if is_further:
             return True
         return any(len(keys) < FEWER * self.counts.get(t, math.inf) for t, keys in met.keys.items())
 

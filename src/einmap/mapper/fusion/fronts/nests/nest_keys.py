@@ -15,8 +15,9 @@ from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNests
 
 WRITTEN = LEVEL + 1
 """Columns of a loop in `OuterNests.whole`."""
+NUMBER = np.dtype("<i4")
 NONE = b"\xff"
-"""Bytes of a loop that is not there."""
+"""Bytes of a loop that is not there: rows end with them, and a tile shape, the last number of a loop, never does."""
 
 
 @dataclass
@@ -37,7 +38,7 @@ class NestKeys:
         for t, _, _ in plan.backed:
             self.loops.setdefault(t, set()).add(())
         begin = 2 + 3 * plan.depth
-        loops = whole[:, begin:].reshape(len(whole), -1, WRITTEN)[:, :, [KIND, VARIABLE, INNER]].astype(np.int32)
+        loops = whole[:, begin:].reshape(len(whole), -1, WRITTEN)[:, :, [KIND, VARIABLE, INNER]].astype(NUMBER)
         for level, t, _, _ in plan.backing:
             depth = whole[:, 2 + plan.depth + level]
             seen = loops[:, : depth.max()].copy()
@@ -71,6 +72,6 @@ class _Decoder:
 
     def _loop(self, encoded: bytes) -> Cut:
         if encoded not in self.loops:
-            kind, v, inner = np.frombuffer(encoded, dtype=np.int32).tolist()
+            kind, v, inner = np.frombuffer(encoded, dtype=NUMBER).tolist()
             self.loops[encoded] = self.rules.names.kinds[kind], self.rules.ranks[self.t][v], inner
         return self.loops[encoded]
