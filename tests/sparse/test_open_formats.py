@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 from tests.sparse.problems import parted_format
-from tests.sparse.test_mapper import NAMES, assert_front, drawn_problem, value
+from tests.sparse.test_mapper import NAMES, assert_front, chain, drawn_problem, value
 
 import einmap
 from einmap.errors import NoMappingError, NotSupportedError, SpecError
@@ -15,6 +15,7 @@ from einmap.execute.execute import execute
 from einmap.frontends.yaml.spec import dump_mapping
 from einmap.mapper.mapper import best_mappings
 from einmap.mapper.result.result_cache import ResultCache
+from einmap.mapper.zeros import by_tables
 from einmap.spec.open_formats import open_formats
 
 METRICS = ["energy", "latency", "energy_delay_product", "energy,latency"]
@@ -263,3 +264,27 @@ def test_a_tensor_has_the_same_alternatives_in_all_einsums():
     ]  # fmt: skip
     assert result.optimal and result.cost.edp == pytest.approx(min(cost.edp for cost in every), rel=1e-9)
     assert {name: set(one) for name, one in result.front[0].formats.items()} == {"Main": {"A", "Y"}, "Buffer": {"B"}}
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_of_formats_that_several_einsums_share_each_choice_is_proven_and_bounded_by_the_others(fuse, monkeypatch):
+    spec = chain().set(
+        "arch.nodes[0].tensors", {"keep": "~Intermediates", "may_keep": "All"} if fuse else {"keep": "All"}
+    )
+    spec = spec.set("sparsity.densities", {"A": 0.2, "B": 0.3, "C": 0.4}).set("sparsity.formats", {})
+    open_ones = {("Buffer", "T"): ["rle", "coo"], ("Buffer", "A"): ["bitmask", "coo"]}
+    written = spec.set("sparsity.formats", {"Buffer": {tensor: names for (_, tensor), names in open_ones.items()}})
+    searched = []
+
+    def plan(self, einsum, token, _plan=by_tables._Cascade.plan):
+        searched.append(einsum.name)
+        return _plan(self, einsum, token)
+
+    monkeypatch.setattr(by_tables._Cascade, "plan", plan)
+    found = einmap.map_workload(written, metrics="energy", fuse=fuse)
+    # fused mappings of other choices are bounded by the first one; the second Einsum has two choices of its own
+    assert sorted(searched) == (["T", "Z"] if fuse else ["T", "T", "Z", "Z"])
+    every = [einmap.map_workload(one, metrics="energy", fuse=fuse) for one in closed(spec, open_ones)]
+    assert found.optimal and all(one.optimal for one in every) and len(every) == 4
+    assert found.cost.energy == pytest.approx(min(one.cost.energy for one in every), rel=1e-9)
+    assert {place: set(chosen) for place, chosen in found.front[0].formats.items()} == {"Buffer": {"A", "T"}}

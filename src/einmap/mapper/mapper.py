@@ -1,6 +1,6 @@
 """Find the best mapping of a workload: which searches are put together for it.
 
-- einsums: `einsum_by_einsum`; of tensors with zeros `with_fused(with_zeros, fused)`
+- einsums: `einsum_by_einsum`; of tensors with zeros `with_fused(with_zeros, fused)`, with `tie_broken(search_fused)`
 - fused: otherwise(tie_broken(with_fallback(over(shared inputs, cascade), one by one)), why nothing fits)
 - stepwise, for recurrences: the same over the readers of states, with a loop over the steps
 - joint, where latency is not a sum over Einsums: overlapping(fused), or waiting(fused)
@@ -10,8 +10,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from einmap.mapper.given.read import Given, patterns_of
 from einmap.mapper.objective.metrics import added_metric
 from einmap.mapper.problem.memory_limit import left_of
 from einmap.mapper.problem.options import read_options
-from einmap.mapper.problem.problem import Budget, Problem
+from einmap.mapper.problem.problem import NOTHING, Budget, Known, Problem
 from einmap.mapper.result.outcome import Outcome
 from einmap.mapper.result.result import MapResult, by_added_metric
 from einmap.mapper.result.result_cache import ResultCache, cached
@@ -63,25 +64,34 @@ def best_mappings(
     if rewrites and given is not None:
         raise SpecError("a given mapping is for the Einsums as they are written", hint="leave out rewrites, or given")
 
-    def outcome_of(settled: Spec, /, formats: tuple[FormatChoice, ...] = (), **limits: Any) -> Outcome:
+    kept = dict[Hashable, object]()
+
+    def outcome_of(
+        settled: Spec, /, formats: tuple[FormatChoice, ...] = (), below: float = math.inf, **limits: Any
+    ) -> Outcome:
         asked = read_options(settled, **{**options, **limits})
-        problem = _checked(Problem(settled, asked, patterns_of(given, settled), fuse, formats=formats))
+        problem = _checked(Problem(settled, asked, patterns_of(given, settled), fuse, NOTHING, formats, kept))
+        if math.isfinite(below) and problem.has_zeros:
+            # a result that rests on what is known of other formats is not kept
+            return _searched(replace(problem, known=Known(below)), progress)
         return cached(lambda: _searched(problem, progress), cache, problem)
 
     def whole(one: Spec, /, **limits: Any) -> Outcome:
         if formats := open_formats(one):
-            from einmap.mapper.compose.left_open.best_formats import best_formats, first_formats, of_several, together
+            from einmap.mapper.compose.left_open.best_formats import best_formats, first_formats, one_by_one, together
 
             first = one.with_formats(first_formats(formats))
             layouts = open_layouts(first)
-            asked = read_options(_plain(first, layouts), **{**options, **limits})
+            named = {name: limit for name, limit in limits.items() if name != "below"}
+            asked = read_options(_plain(first, layouts), **{**options, **named})
             if not layouts and (found := together(first, formats, outcome_of, limits)) is not None:
                 return found
             # those of one Einsum are chosen in its search, for each combination of the others
-            return best_formats(one, of_several(first, formats) or formats, asked, whole)
+            return best_formats(one, one_by_one(first, formats, fuse), asked, whole)
         if choices := open_layouts(one):
             from einmap.mapper.compose.left_open.best_layouts import best_layouts
 
+            limits.pop("below", None)
             return best_layouts(one, choices, read_options(_plain(one, choices), **{**options, **limits}), outcome_of)
         return outcome_of(one, **limits)
 

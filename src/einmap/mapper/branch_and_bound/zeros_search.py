@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,6 +48,11 @@ class ZerosPathSearch(PathSearch):
     """Some dataplacements with some lanes, of one Einsum with zeros on one path."""
 
     zeros: Zeros = field(kw_only=True)
+
+    @property
+    def knows_costs(self) -> bool:
+        """Whether of two outer nests that go on alike one is no better than another that costs less so far."""
+        return not self.ragged
 
     @property
     def is_exact(self) -> bool:
@@ -148,13 +153,33 @@ class ZerosPathSearch(PathSearch):
 
     def fits(self, compiled: TemplateTables, points: Sequence[int], occupied: Floats) -> bool:
         """Whether the fullest tiles fit together. `occupied`: bits in use, least ones of what has a format."""
-        bits = occupied.copy()
-        for level, point in zip(compiled.levels, points, strict=True):
+        return bool((np.round(occupied + self.more_room(compiled, points), 6) <= self.capacity).all())
+
+    def more_room(
+        self, compiled: TemplateTables, points: Sequence[int], but: Container[str] = (), outer: int = 0
+    ) -> Floats:
+        """Bits that the fullest tiles take in each memory beyond the least ones of what has a format.
+
+        Without the outermost nodes of some tensors (`but`). Nodes of the first `outer` levels had the least bits of
+        any tile.
+        """
+        bits = np.zeros(len(self.capacity))
+        for i, (level, point) in enumerate(zip(compiled.levels, points, strict=True)):
             node = level.node if level.last else None
-            if node is not None and self.is_stored(node) and np.isfinite(self.memory(node.level).size_bits):
-                least = self.values[self.tensors.index(node.tensor), point] * self.bits_of(node)
+            if node is None or not self.is_stored(node) or (node.backing and node.tensor in but):
+                continue
+            if np.isfinite(self.memory(node.level).size_bits):
+                each = self.bits_of(node) if i >= outer else self.bits_outside(node.level, node.tensor)
+                least = self.values[self.tensors.index(node.tensor), point] * each
                 bits[self.memories.index(node.level)] += self.room(node)[point] - least
-        return bool((np.round(bits, 6) <= self.capacity).all())
+        return bits
+
+    def bits_outside(self, level: int, tensor: str) -> float:
+        """Least bits of each value of a tensor in a memory as other Einsums see it."""
+        node = Held(tensor, level, backing=False, first=False)
+        if not self.is_stored(node):
+            return super().bits_outside(level, tensor)
+        return float((self.room(node) / self.values[self.tensors.index(tensor)]).min())
 
     def fits_lowered(self, node: Held) -> Bools:
         """Points after the following loops at which a lowered node can fit."""

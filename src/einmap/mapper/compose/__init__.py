@@ -12,7 +12,8 @@
   recurrence.
 - `joint_latency`: cascades whose latency is not a sum over their Einsums: bounds that are, and what they find,
   evaluated.
-- `fused_zeros`: cascades whose tensors have zeros: fused mappings of dense machines, and a bound for all.
+- `fused_zeros`: cascades whose tensors have zeros: the best fused mapping, and where its search is stopped fused
+  mappings of dense machines, and a bound for all.
 - `padded`: fused mappings with imperfect factors, by way of larger ranks in which the same tile shapes are perfect.
 - `left_open`: choices that a call leaves to the search: layouts, rewrites of the cascade.
 - `shared_inputs`: graph inputs with several users: copies for the search, and what is left of them in the mapping

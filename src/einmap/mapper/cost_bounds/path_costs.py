@@ -139,6 +139,15 @@ class PathCosts:
             return bits
         return bits * float(self.pricer.in_units(self.lanes, node.tensor, node.level).held.min(initial=1.0))
 
+    @property
+    def knows_costs(self) -> bool:
+        """Whether of two outer nests that go on alike one is no better than another that costs less so far."""
+        return True
+
+    def bits_outside(self, level: int, tensor: str) -> float:
+        """Bits of each value of a tensor in a memory as other Einsums see it."""
+        return float(self.memory(level).bits[tensor])
+
     def inside(self, node: Held) -> Ints:
         """Points inside of some point at which a node may stand by itself, in order."""
         key, of_path = ("inside", node), self.of_path

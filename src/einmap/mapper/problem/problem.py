@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 
 from einmap.arch.tree import Architecture
@@ -53,7 +53,8 @@ class Problem:
     """A workload on an architecture, and what is asked of its mapping.
 
     `given`: what is given, by Einsum; those not named are free. `fuse`: whether Einsums may share loops. `formats`:
-    those that are left open, of which `spec` has the first ones.
+    those that are left open, of which `spec` has the first ones. `kept`: searches of Einsums by themselves, for
+    problems that differ in formats of other tensors alone.
     """
 
     spec: Spec
@@ -62,6 +63,7 @@ class Problem:
     fuse: bool = True
     known: Known = NOTHING
     formats: tuple[FormatChoice, ...] = ()
+    kept: dict[Hashable, object] | None = field(default=None, compare=False, repr=False)
 
     def asking(self, **options: object) -> Problem:
         """The problem with some options changed."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Hashable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,6 +41,8 @@ from einmap.visible import listed
 
 FIRST = 5.0
 """Seconds for a first mapping where time or evaluations are over before there is one."""
+MOST_KEPT = 200
+"""Results of Einsums that are kept for other formats of other tensors."""
 
 
 @dataclass
@@ -82,6 +85,28 @@ class _Cascade:
                     search.paths.append(path)
         return search
 
+    def known_of(self, einsum: Einsum) -> EinsumResult | None:
+        """The result of an Einsum for the same formats of its own tensors, where another search has it."""
+        known = None if self.problem.kept is None else self.problem.kept.get(self._on_what(einsum))
+        if not isinstance(known, EinsumResult) or known.optimum is None:
+            return None
+        return replace(known, optimum=replace(known.optimum, work=0))
+
+    def keep(self, part: EinsumResult) -> None:
+        """Keep the result of an Einsum for problems with other formats of other tensors, if it is complete."""
+        kept = self.problem.kept
+        if kept is not None and not self.single and part.optimum is not None and part.optimum.complete:
+            kept[self._on_what(part.einsum)] = part
+            if len(kept) > MOST_KEPT:
+                del kept[next(iter(kept))]
+
+    def _on_what(self, einsum: Einsum) -> Hashable:
+        """The part of a problem on which the result of an Einsum depends."""
+        formats = self.problem.spec.sparsity[einsum.name].formats
+        own = sorted((place, repr(form)) for place, form in formats.items() if place[1] in einsum.tensors)
+        left = sorted((one.memory, one.tensor) for one in self.problem.formats if one.tensor in einsum.tensors)
+        return einsum.name, tuple(own), tuple(left)
+
     def objectives(self, rows: Floats) -> Floats:
         """The objectives that are asked for, from sums over Einsums of what they are made of."""
         if self.single:
@@ -108,6 +133,9 @@ def by_tables(problem: Problem, budget: Budget) -> Outcome | None:
             hint="let the outermost memory keep all tensors",
         )
     for position, einsum in enumerate(whole.einsums):
+        if (again := whole.known_of(einsum)) is not None:
+            whole.parts[einsum.name] = again
+            continue
         left = 1 / (len(whole.einsums) - position)
         token = share_of(budget.progress, left)
         why = why_not_searchable(einsum, problem.spec.archs[einsum.name], whole.goals)
@@ -124,6 +152,7 @@ def by_tables(problem: Problem, budget: Budget) -> Outcome | None:
         if not found.mappings:
             raise why_nothing(einsum.name, _uncounted(part), found.size, complete=found.complete)
         whole.parts[einsum.name] = part
+        whole.keep(part)
     return _outcome(whole, start)
 
 

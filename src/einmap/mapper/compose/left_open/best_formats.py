@@ -22,6 +22,10 @@ from einmap.spec.spec import Spec
 
 MOST_COMBINATIONS = 1_000
 """Combinations of formats that are searched, at most."""
+FEW_COMBINATIONS = 64
+"""Combinations of formats that are searched one after another where Einsums may be fused, so that each is proven."""
+SLIGHTLY_MORE = 1 + 1e-6
+"""Factor of the best mapping with other formats up to which mappings are looked for: those that are as good, too."""
 STOPPED = "stopped before all choices of formats were searched"
 """Why a search ended that was done for some choices."""
 
@@ -32,8 +36,9 @@ def best_formats(
     """The best mapping, or the front, over all formats; the `spec` of each point has those that it is for.
 
     `choices`: what is open, at least one; `search`: searches one specification within `time_limit_s` and
-    `max_evaluations`. The outcome is complete where that of each combination is, or where nothing fits with it. Raises
-    NoMappingError where no combination has a mapping that was found.
+    `max_evaluations`, and may leave out what is not `below` a value. The outcome is complete where that of each
+    combination is, or where nothing fits with it. Raises NoMappingError where no combination has a mapping that was
+    found.
     """
     count = _checked_count(spec, choices)
     budget, work = Budget.of(asked, None), 0
@@ -45,8 +50,12 @@ def best_formats(
             break
         left = left.share(1 / (count - done))
         most = None if math.isinf(left.work) else int(left.work)
+        limits = {"time_limit_s": left.progress.seconds_left(), "max_evaluations": most}
+        if outcomes and len(asked.goals) == 1:
+            # what is worse than what another combination has need not be found
+            limits["below"] = min(found.value for found in outcomes) * SLIGHTLY_MORE
         try:
-            found = search(spec.with_formats(settled), time_limit_s=left.progress.seconds_left(), max_evaluations=most)
+            found = search(spec.with_formats(settled), **limits)
         except NoMappingError as error:
             failed.append(error)
             missed += not error.complete
@@ -82,6 +91,18 @@ def together(
         return None
     except NoMappingError as error:
         raise _nothing([error], count) from None
+
+
+def one_by_one(spec: Spec, choices: Sequence[FormatChoice], fuse: bool) -> Sequence[FormatChoice]:
+    """The choices whose combinations are searched by themselves where not all are in one search.
+
+    Those for tensors that several Einsums use, or all of them, where there are none, or Einsums may be fused and the
+    combinations are few.
+    """
+    several = fuse and len(spec.workload.einsums) > 1
+    if several and math.prod(len(choice.alternatives) for choice in choices) <= FEW_COMBINATIONS:
+        return choices
+    return of_several(spec, choices) or choices
 
 
 def of_several(spec: Spec, choices: Sequence[FormatChoice]) -> list[FormatChoice]:

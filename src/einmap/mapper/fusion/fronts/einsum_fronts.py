@@ -91,10 +91,7 @@ class EinsumFronts:
         """The dataplacements with their tables; at first they are bounded without tables."""
         if self.table_owner is not None:
             return self.table_owner.groups
-        groups = Groups(self.meter, self.request.memory, self.tables)
-        for path, group in self.planned.groups:
-            groups.add(path, group)
-        return groups
+        return self.planned.tabled(self.meter, self.tables)
 
     @property
     def covers_mapspace(self) -> bool:
@@ -335,14 +332,7 @@ class EinsumFronts:
 
     def kept_in(self) -> set[str]:
         """Memories of the nodes of outer nests: of what stands further in nothing is there while others run."""
-        memories = set[str]()
-        for plan in self._by_plan:
-            nodes, backed = plan.placement.nodes, dict[str, int]()
-            for i, (_, tensor) in enumerate(nodes):
-                backed.setdefault(tensor, i)
-            lowest = max((i for tensor, i in backed.items() if tensor in self.request.shared), default=-1)
-            memories.update(memory for memory, _ in nodes[: lowest + 1])
-        return memories
+        return self.planned.kept_in
 
     def persistent(self) -> dict[str, float]:
         """Bits of each memory that persistent tensors take (one instance)."""
@@ -416,13 +406,17 @@ class EinsumFronts:
             budget = CHOICES_AT_A_TIME if left > CHOICES_AT_A_TIME else -int(left)
             ended = search.step(outer_nest.compiled, len(self.completed) - 1, walk, archive, TIE, budget)
             if ended == kernels.LEAF:
-                offer_stalled(archive, search, outer_nest.compiled, walk, len(self.completed) - 1)
+                self.offer(archive, search, outer_nest, walk)
             self.meter.work += walk.work - before
             if self.meter.stopped:
                 break
         if has_own:
             take_own(growing.archive, archive, self.request.goals, search.goal_codes, outer_nest.ahead)
         self.meter.nodes += walk.nodes - nodes
+
+    def offer(self, archive: Archive, search: PathSearch, outer_nest: OuterNest, walk: Descent) -> None:
+        """Put the chain that a walk has come to into an archive, where columns of cost are lower bounds."""
+        offer_stalled(archive, search, outer_nest.compiled, walk, len(self.completed) - 1)
 
     def _staying(self, outer_nests: Sequence[OuterNest], numbers: Sequence[int]) -> Floats:
         """Bits of each memory that stay while other Einsums run below the first, the first two, ... fused loops.

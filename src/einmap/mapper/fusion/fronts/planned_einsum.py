@@ -6,6 +6,7 @@ import time
 from collections.abc import Container
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 from einmap.arch.tree import Architecture
 from einmap.einsum.einsum import Einsum
@@ -13,6 +14,8 @@ from einmap.mapper.cost_bounds.before_plans.floors import uses_of
 from einmap.mapper.cost_bounds.compute_path import PLANNING, Path
 from einmap.mapper.fusion.fronts.nests.nest_rules import TOKEN
 from einmap.mapper.fusion.fronts.nests.signatures import SignatureClass
+from einmap.mapper.fusion.fronts.table_store import Groups, TableStore
+from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.mapspace.dataplacement import every_choice
 from einmap.mapper.mapspace.enumeration import InOrder
 from einmap.mapper.mapspace.lanes.fanout_table import MOST_USES
@@ -39,6 +42,8 @@ class PlannedEinsum:
     arch: Architecture
     request: Request
     paths: tuple[Path, ...]
+    has_floors: ClassVar[bool] = True
+    """Whether a search of the Einsum by itself may bound its chains."""
 
     @staticmethod
     def of(einsum: Einsum, arch: Architecture, request: Request, progress: Progress) -> PlannedEinsum:
@@ -75,6 +80,28 @@ class PlannedEinsum:
     def mapping_counts(self) -> float:
         """How many mappings there are."""
         return sum(group.size for _, group in self.groups)
+
+    @property
+    def kept_in(self) -> set[str]:
+        """Memories of the nodes of outer nests."""
+        memories = set[str]()
+        for plan in (plan for path in self.paths for plan in path.plans):
+            nodes, backed = plan.placement.nodes, dict[str, int]()
+            for i, (_, tensor) in enumerate(nodes):
+                backed.setdefault(tensor, i)
+            lowest = max((i for tensor, i in backed.items() if tensor in self.request.shared), default=-1)
+            memories.update(memory for memory, _ in nodes[: lowest + 1])
+        return memories
+
+    def tabled(self, meter: Meter, tables: TableStore) -> Groups:
+        """The dataplacements with tables that are kept."""
+        return self.added_to(Groups(meter, self.request.memory, tables))
+
+    def added_to(self, groups: Groups) -> Groups:
+        """Groups with all dataplacements."""
+        for path, group in self.groups:
+            groups.add(path, group)
+        return groups
 
     @property
     def has_all(self) -> bool:

@@ -24,6 +24,7 @@ from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, Bounds
 from einmap.mapper.fusion.fronts.nests.growing import Listed
 from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.meter import Meter
+from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.problem.request import Remainder
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.groups import Group
@@ -125,6 +126,10 @@ class Groups:
         """One more group."""
         self.all.append((path, replace(group, plans=sorted(group.plans, key=_from_inside))))
 
+    def new_search(self, path: Path, lanes: LaneTable) -> PathSearch:
+        """A search of a path with some uses of the fanouts, without dataplacements yet."""
+        return new_search(path, lanes, 1)
+
     def relaxed(self, number: int) -> Bounds:
         """Bounds of a group that need no tables; where there are tables of all nobody asks for them."""
         if number not in self._relaxed:
@@ -147,7 +152,7 @@ class Groups:
             while waiting and worth and not self.meter.stopped:
                 taken = len(waiting)
                 if search is None:
-                    search = new_search(path, group.lanes, 1)
+                    search = self.new_search(path, group.lanes)
                     taken = self._take(search, waiting)
                 if taken == len(group.plans) and search.tables.bytes <= self.tables.each:
                     self._ready[number] = search
@@ -208,7 +213,7 @@ class Groups:
                 while waiting and not self.meter.stopped:
                     key = number, chunk.tobytes(), tuple(waiting)
                     if key not in self._made:
-                        search = new_search(path, group.lanes.only(chunk), 1)
+                        search = self.new_search(path, group.lanes.only(chunk))
                         self._made[key] = search, self._take(search, waiting)
                         if len(self._made) > MOST_MADE:
                             del self._made[next(iter(self._made))]
@@ -258,7 +263,7 @@ class Groups:
         path, group = self.all[number]
         if len(group.lanes) > MOST_READY:
             return None, False
-        search = new_search(path, group.lanes, 1)
+        search = self.new_search(path, group.lanes)
         if len(group.lanes) <= FEW and search.take(group.plans, FEW_TABLES) == len(group.plans):
             has_room = search.tables.bytes <= min(FEW_TABLES, self.memory / 2)
             return (search if has_room else None), search.tables.bytes <= FEW_TABLES
@@ -266,7 +271,7 @@ class Groups:
         values = relaxed.values.prod(axis=2)
         for way in np.argsort(values.min(axis=1), kind="stable"):
             lanes = np.sort(np.argsort(values[way], kind="stable")[:FIRST_LANES])
-            search = new_search(path, group.lanes.only(lanes), 1)
+            search = self.new_search(path, group.lanes.only(lanes))
             search.take([group.plans[relaxed.way_of.index(way)]], NO_LIMIT)
             self.fill(search)
             least = [search.root_values(compiled) for compiled in search.compiled]
@@ -285,7 +290,7 @@ class Groups:
             path, group = self.all[number]
             longest, n = max(group.plans, key=lambda plan: len(plan.steps)), len(group.lanes)
             while n > 1:
-                search = new_search(path, group.lanes.only(np.arange(n)), 1)
+                search = self.new_search(path, group.lanes.only(np.arange(n)))
                 if search.compile(longest) is None or search.tables.bytes <= min(self.memory / 2, MOST_AT_ONCE):
                     break
                 n //= 2

@@ -148,7 +148,7 @@ def may_be_alone(request: Request) -> bool:
 
 def is_bounded_alone(part: PlannedEinsum) -> bool:
     """Whether a search of the Einsum by itself bounds its chains: not where these wait for others."""
-    return may_be_alone(part.request) and all(path.machine is None for path in part.paths)
+    return part.has_floors and may_be_alone(part.request) and all(path.machine is None for path in part.paths)
 
 
 def least_alone(part: PlannedEinsum, progress: Progress, signature_class: SignatureClass | None = None) -> Floats:

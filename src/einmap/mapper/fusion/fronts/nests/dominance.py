@@ -21,6 +21,8 @@ from einmap.mapper.fusion.meter import Meter
 def undominated(rules: NestRules, parts: Sequence[OuterNests], meter: Meter) -> list[OuterNest]:
     """Outer nests of one search but for those that go on as another one does, which is not worse in anything.
 
+    All of them where costs so far are lower bounds that tensors with zeros have.
+
     Those of one signature stand together. Raises StoppedError.
     """
     numbers: dict[FusionSignature, int] = {}
@@ -45,5 +47,7 @@ def undominated(rules: NestRules, parts: Sequence[OuterNests], meter: Meter) -> 
     group = np.array(groups, dtype=np.int64)
     order = np.lexsort((np.arange(len(group)), group, of_place[group]))
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    if not rules.search.knows_costs:
+        return [origins[at] for at in order.tolist()]
     kept_rows = nest_kernels.undominated(np.concatenate(rows)[order], np.append(starts, len(order)))
     return [origins[at] for at in order[kept_rows].tolist()]

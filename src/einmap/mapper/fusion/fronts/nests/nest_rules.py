@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from einmap.arch.component import Memory
 from einmap.arrays import Bools, Ints
 from einmap.einsum.spaces.projection import Relevance
 from einmap.mapper.branch_and_bound.path_search import PathSearch
@@ -236,10 +235,8 @@ class NestRules:
         """For a memory (by its level) and a tensor: the memory's number, and bits for each value."""
         bits = {}
         for number, level in enumerate(self.search.memories):
-            memory = self.search.leaves[level]
-            assert isinstance(memory, Memory)
             for t, tensor in enumerate(self.search.tensors):
-                bits[level, t] = number, float(memory.bits[tensor])
+                bits[level, t] = number, self.search.bits_outside(level, tensor)
         return bits
 
     @cached_property
