@@ -146,6 +146,29 @@ def test_without_a_cutoff_all_dataplacements_that_fit_are_found():
         tables.placements(0, np.inf, 3)
 
 
+@pytest.mark.usefixtures("few_are_many")
+def test_states_are_those_that_dataplacements_come_to():
+    fewer = 0
+    for seed in (1, 5):
+        path, _ = asked(drawn(random.Random(seed), most=2), "energy")
+        tables = tables_of(path)
+        path.make_plans(Progress())
+        names = [path.leaves[level].name for level in tables.levels]
+        states = set()
+        for plan in path.plans:
+            held, waiting = [0] * len(tables.tensors), list(plan.placement.nodes[plan.placement.n_outer :])
+            for m in range(1, len(names)):
+                states.add((m, tuple(held)))
+                while waiting and waiting[0][0] == names[m]:
+                    held[tables.tensors.index(waiting.pop(0)[1])] = m
+                    states.add((m, tuple(held)))
+        assert states <= tables.keeping.states
+        every = sum((m + 1) ** len(tables.tensors) for m in range(1, len(names)))
+        assert len(tables.states) == len(tables.keeping.states) <= every
+        fewer += len(tables.states) < every
+    assert fewer
+
+
 OUTER = """
 arch:
   nodes:

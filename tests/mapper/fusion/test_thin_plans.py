@@ -13,7 +13,7 @@ from tests.random_specs.wide import draw_wide
 
 import einmap
 from einmap.mapper.fusion import few_choices, thin_plans
-from einmap.mapper.fusion.few_choices import has_far_too_many
+from einmap.mapper.fusion.few_choices import chosen_anew, has_far_too_many
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.refinement.floors_with_room import FloorsBeforePlans
 from einmap.mapper.fusion.search import FusedSearch
@@ -108,6 +108,53 @@ def test_intermediate_tensors_begin_in_memories_that_no_lanes_stand_above(no_lis
     assert begins == {"DRAM", "GLB"}
     assert mappings
     assert einmap.evaluate(spec, mappings[0]).count_by("component", "tensor").get(("DRAM", "T"), 0) == 0
+
+
+def test_an_input_is_kept_above_intermediate_tensors_in_all_orders():
+    """Below a loop over `m` that is fused on both sides `T` may be held for each part of `Z`, or all of it for all parts."""
+    arch = machine("""
+        DRAM inf 100/100 @inf {tensors: {keep: ~Intermediates, may_keep: All}}
+        GLB 4096 10/10 @inf {tensors: {keep: ~DRAM, may_keep: All}}
+        Lanes: X 2
+        Reg 4096 1/1 @inf {tensors: {keep: All}}
+        MAC 1 @1
+    """)
+    einsums = "T[m, n] = A[m, k] * B[k, n]", "Z[m, p] = T[m, n] * C[n, p]", "Y[m, q] = Z[m, p] * D[p, q]"
+    spec = einmap.loads(arch + workload("M: 8, K: 8, N: 8, P: 8, Q: 8", *einsums))
+    search = FusedSearch(spec, read_options(spec, metrics="energy"))
+    lists = thin_plans.ListsInTime(Progress(), "energy", 1)
+    einsum = spec.workload.by_name["Z"]
+    (path,) = few(lists, einsum, spec.arch("Z"), search.request(einsum), 1).paths
+    kept = {tuple(tensor for memory, tensor in plan.placement.nodes if memory == "GLB") for plan in path.plans}
+    assert {("C", "T", "Z"), ("C", "Z", "T")} <= kept
+
+
+def hurried(lists, einsum, arch, request, times):
+    """One choice, for want of time."""
+    lists.hurried.add(einsum.name)
+    return dearest(lists, einsum, arch, request, times)
+
+
+def test_choices_that_had_too_little_time_are_looked_for_once_more(monkeypatch):
+    spec = layers(2)
+    best = einmap.map_workload(spec, metrics="energy").cost.energy
+    monkeypatch.setattr(thin_plans.ListsInTime, "of", hurried)
+    search, _ = searched(spec, "energy")
+    before, parts, floors = search.value, dict(search.parts), search.floors_before_plans
+    floors.learn(Progress())
+    found = chosen_anew(search, floors)
+    assert found
+    assert not search.lists.hurried & found.keys()
+    for name, part in found.items():
+        for path, old in zip(part.paths, parts[name].paths, strict=True):
+            assert path.plans[: len(old.plans)] == old.plans
+            assert len(path.plans) > len(old.plans)
+    (mapping,) = search.of_some(found, search.options)
+    value = einmap.evaluate(spec, mapping).energy
+    assert best * (1 - 1e-9) <= value < before
+    assert search.value == pytest.approx(value, rel=1e-9)
+    # those that it has found are there, and had time
+    assert chosen_anew(search, floors) == {}
 
 
 def test_a_search_without_time_for_lists_says_that_it_is_not_proven(monkeypatch):

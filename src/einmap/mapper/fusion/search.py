@@ -15,7 +15,7 @@ from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
 from einmap.einsum.isomorphism import Renaming
 from einmap.mapper.fusion.cascade_objective import LimitedSum
-from einmap.mapper.fusion.few_choices import few_choices, has_far_too_many
+from einmap.mapper.fusion.few_choices import chosen_anew, few_choices, has_far_too_many
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import Fronts
@@ -54,8 +54,8 @@ which nothing is proven.
 """
 SHORT = 15.0
 """Seconds that are too few for more than what is simpler: it comes first."""
-FOR_FEW_CHOICES, FOR_LOOPS = 0.25, 0.5
-"""Parts of what is left then, in which a few choices of far too many are looked at, and more fused loops."""
+FOR_FEW_CHOICES, FOR_LOOPS, FOR_ANEW = 0.25, 0.5, 0.4
+"""Parts of what is left then, in which a few choices of far too many are looked at; more fused loops; choices anew."""
 FOR_SIZES = 0.4
 """Part of what is left then in which tile shapes are looked at for tensors that are kept where they were best."""
 FOR_NEIGHBOURS = 0.5
@@ -92,10 +92,8 @@ class FusedSearch(CascadeProblem):
         """Of the last search of all."""
         self.seconds: dict[str, float] = {}
         self.best_so_far: list[LoopTree] = []
-        self.soon_left = 0.0
-        """Seconds that are left where it is still soon."""
-        self.late_left = 0.0
-        """Seconds that are left where what is simpler has waited long enough."""
+        self.soon_left = self.late_left = 0.0
+        """Seconds that are left where it is still soon; where what is simpler has waited long enough."""
 
     def reached(self) -> Known:
         """Knowledge for another search of the same Einsums."""
@@ -137,7 +135,7 @@ class FusedSearch(CascadeProblem):
             if self.known.doubtful and not few:
                 return []
         self.best_so_far = self.within(self.value) or self.best_so_far
-        if self.floors_before_plans.cut:
+        if self.floors_before_plans.cut or self.lists.hurried:
             self.bound_all()
         return self.best_so_far
 
@@ -252,13 +250,13 @@ class FusedSearch(CascadeProblem):
 
     def bound_all(self) -> None:
         """Bound all choices where a few are searched, in a part of the time."""
-        begin = time.perf_counter()
-        token, floors = share_of(self.meter.progress, FOR_BOUNDS), self.floors_before_plans
-        floors.learn(token)
+        begin, floors = time.perf_counter(), self.floors_before_plans
+        floors.learn(share_of(self.meter.progress, FOR_BOUNDS))
+        self.best_so_far = self.in_part(FOR_ANEW, lambda: self.of_some(chosen_anew(self, floors), self.options))
+        token = share_of(self.meter.progress, FOR_BOUNDS)
         floors.learn_room(self.value, token)
         floors.learn_room(self.value, token, closely=True)
-        if floors.best:
-            self.best_so_far = self.in_part(FOR_LOOPS, self.of_best_einsums) or self.best_so_far
+        self.best_so_far = self.in_part(FOR_LOOPS, self.of_best_einsums)
         self.passed("bounds", begin)
 
     def of_best_einsums(self) -> list[LoopTree]:
@@ -267,11 +265,13 @@ class FusedSearch(CascadeProblem):
 
     def of_few_choices(self) -> list[LoopTree]:
         """The best cascade of a few choices, with one fused loop at most, if it is better than others."""
-        some = few_choices(self, share_of(self.meter.progress, FOR_HALF))
-        return self.of_some(some, replace(self.options, most_fused=1))
+        few = few_choices(self, share_of(self.meter.progress, FOR_HALF))
+        return self.of_some(few, replace(self.options, most_fused=1))
 
     def of_some(self, parts: Mapping[str, PlannedEinsum], options: Options) -> list[LoopTree]:
         """The best cascade with some choices of some Einsums, if it is better than others; `options`: of its search."""
+        if not parts:
+            return self.best_so_far
         planned = replace(self.plans, parts={**self.plans.parts, **parts})
         known = replace(self.known, value=self.value, simple=None, planned={self.names: planned})
         search = replace(self, known=known, options=options)

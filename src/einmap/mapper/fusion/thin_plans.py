@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice, product, takewhile
+from itertools import product, takewhile
 
 from einmap.arch.component import Memory
 from einmap.arch.constraint import Names
@@ -67,6 +67,8 @@ class ListsInTime:
         self.all = self.few = share_of(self.progress, FOR_LISTS)
         """Until when everything is listed; until when a few are looked for."""
         self.are_few = False
+        self.hurried: set[str] = set()
+        """Einsums that had too little time for their few choices, by name."""
         self.alone: dict[str, LoopTree] = {}
         """Good mappings of Einsums by themselves that were found on the way, by name."""
 
@@ -81,7 +83,9 @@ class ListsInTime:
         if not self.are_few:
             # without all of this one nothing is proven, whatever is listed of the others
             self.all, self.few, self.are_few = self.progress.within(0), share_of(self.progress, FOR_FEW), True
-        few = thin_plans(einsum, arch, request, self.goal, times, share_of(self.few, 1 / self.waiting), self.alone)
+        part = share_of(self.few, 1 / self.waiting)
+        few = thin_plans(einsum, arch, request, self.goal, times, part, self.alone)
+        self.hurried |= {einsum.name} if part.stopped else set()
         return few or PlannedEinsum.of(einsum, arch, request, self.progress)
 
     def thinner(self, planned: PlannedEinsum, times: int) -> PlannedEinsum:
@@ -150,23 +154,22 @@ def _of_path(widest: Descent, request: Request, outside: list[Point], progress: 
 
 
 def _with_inputs(descent: Descent, wanted: list[Names]) -> Iterator[ChainTemplate]:
-    """A dataplacement with one more input in the memory where intermediate tensors begin, above these, for each input.
+    """Dataplacements with one more input in the memory where intermediate tensors begin, above these, for each input.
 
-    By itself that hardly pays; below a fused loop the input is read again and again.
+    By itself that hardly pays; below a fused loop the input is read again and again. Intermediate tensors come in all
+    orders: loops that part them may be those below which others of them are made.
     """
     inside = descent.einsum.tensors & descent.request.intermediates
     place = next((i for i, kept in enumerate(wanted) if inside and kept >= inside), 0)
     for tensor in (a.tensor for a in descent.einsum.accesses if a.tensor in descent.einsum.inputs):
         if place and tensor not in wanted[place]:
             kept = [kept | {tensor} if i == place else kept for i, kept in enumerate(wanted)]
-            node = descent.holders[place].name, tensor
-            every = descent.keeping(kept, MOST_TURNED)
-            yield from islice((p for p in every if _first(p, node[0]) == node), 1)
-
-
-def _first(plan: ChainTemplate, memory: str) -> tuple[str, str]:
-    """The outermost node of a memory."""
-    return next((node for node in plan.placement.nodes if node[0] == memory), (memory, ""))
+            memory, orders = descent.holders[place].name, dict[tuple[str, ...], ChainTemplate]()
+            for plan in descent.keeping(kept, MOST_TURNED):
+                order = tuple(held for holder, held in plan.placement.nodes if holder == memory)
+                if order[:1] == (tensor,):
+                    orders.setdefault(order, plan)
+            yield from orders.values()
 
 
 def _backings(descent: Descent, held: list[Names]) -> Iterator[list[Names]]:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, product
+from itertools import combinations
 
 import numpy as np
 
@@ -67,9 +67,8 @@ class FreeTables:
         self.levels, self.lattice, self.pricer = self.keeping.levels, path.lattice, path.pricer
         self.tensors = [access.tensor for access in path.einsum.accesses]
         self.values, self.fills = self.lattice.filled(path.einsum)
-        n, tensors = len(self.levels), len(self.tensors)
-        every = [(m, h) for m in range(1, n) for h in product(range(m + 1), repeat=tensors)]
-        every.sort(key=lambda state: (-state[0], -self._mask(*state).bit_count(), state[1]))
+        tensors = len(self.tensors)
+        every = sorted(self.keeping.states, key=lambda s: (-s[0], -self._mask(*s).bit_count(), s[1]))
         self.number = {state: s for s, state in enumerate(every)}
         """States by memory and by what holds each tensor."""
         self.states = np.full((len(every), 2), -1, dtype=np.int64)
@@ -111,7 +110,7 @@ class FreeTables:
             self.states[s] = m, self.number.get((m + 1, held), -1)
             self.may_end[s] = mask in self.keeping.kept[m]
             for t, holder in enumerate(held):
-                other = self.number[m, (*held[:t], m, *held[t + 1 :])]
+                other = self.number.get((m, (*held[:t], m, *held[t + 1 :])), -1)
                 self.placed[s, t] = holder, -1 if holder == m else other
             if (m, mask) not in known:
                 known[m, mask] = len(rooms)
@@ -270,7 +269,9 @@ class FreeTables:
         for t, holder in enumerate(held):
             if holder < memory:
                 after = memory, (*held[:t], memory, *held[t + 1 :])
-                other, below = self.number[after], costs.copy()
+                if (other := self.number.get(after, -1)) < 0:
+                    continue
+                below = costs.copy()
                 rates, fixed = use.rates[memory, t, holder], use.fixed[memory, t, holder]
                 kernels.with_node(below, rates, fixed, self.fills[t], self.room[self.room_of[other]])
                 kernels.with_loops(below, self.packed)

@@ -59,6 +59,24 @@ class Keeping:
             found[sum(each)] += math.prod(map(math.factorial, each))
         return found
 
+    @cached_property
+    def states(self) -> frozenset[tuple[int, Masks]]:
+        """What mappings come to: a memory below the outermost one, and the memory that holds each tensor last there.
+
+        Memories are numbered from the outside in. Each keeps what it keeps in some choice: so there are more states
+        than those of `choices`, but none of a memory that holds what it may not.
+        """
+        found, every = {(0,) * len(self.einsum.accesses)}, set[tuple[int, Masks]]()
+        for memory in range(1, len(self.levels)):
+            parts = {part for mask in self.kept[memory] for part in range(mask + 1) if part & mask == part}
+            after = {
+                part: {tuple(memory if part >> t & 1 else m for t, m in enumerate(held)) for held in found}
+                for part in parts
+            }
+            every |= {(memory, held) for of_part in after.values() for held in of_part}
+            found = set().union(*(after[mask] for mask in self.kept[memory]))
+        return frozenset(every)
+
     @property
     def kept_at_top(self) -> int:
         """All tensors, which the outermost memory keeps."""
