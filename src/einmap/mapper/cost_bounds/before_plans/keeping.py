@@ -61,7 +61,7 @@ class Keeping:
 
     @cached_property
     def states(self) -> frozenset[tuple[int, Masks]]:
-        """What mappings come to: a memory below the outermost one, and the memory that holds each tensor last there.
+        """Places that mappings come to: a memory below the outermost one, and the memory that holds each tensor last.
 
         Memories are numbered from the outside in. Each keeps what it keeps in some choice: so there are more states
         than those of `choices`, but none of a memory that holds what it may not.
