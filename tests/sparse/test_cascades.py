@@ -159,6 +159,7 @@ def assert_best(found):
 
 def test_a_search_that_is_stopped_says_what_was_not_searched(monkeypatch):
     monkeypatch.setattr(fused_search, "MOST_JUDGED", 3)
+    monkeypatch.setattr(fused_zeros, "MOST_AGAIN", 0)
     main, buffer = ({"type": "Memory", "name": name, "size": size, "leak_power": 0, "area": 0, "bits_per_action": 8,
                      "tensors": tensors, "actions": [{"name": n, "energy": joule, "throughput": 1} for n in ("read", "write")]}
                     for name, size, joule, tensors in (("Main", "inf", 8, {"keep": "~Intermediates", "may_keep": "All"}),

@@ -273,6 +273,7 @@ def test_of_formats_that_several_einsums_share_each_choice_is_proven_and_bounded
     )
     spec = spec.set("sparsity.densities", {"A": 0.2, "B": 0.3, "C": 0.4}).set("sparsity.formats", {})
     open_ones = {("Buffer", "T"): ["rle", "coo"], ("Buffer", "A"): ["bitmask", "coo"]}
+    spec = spec.set("workload.rank_sizes", dict.fromkeys("MNKP", 2))
     written = spec.set("sparsity.formats", {"Buffer": {tensor: names for (_, tensor), names in open_ones.items()}})
     searched = []
 
