@@ -62,6 +62,13 @@ def test_ties_of_random_einsums_are_broken_as_by_brute_force(seeds, most, least)
     assert compare_einsums(seeds, most) >= least
 
 
+def options_of(problem):
+    return {
+        "semantics": problem.semantics, "max_fused_loops": problem.max_fused_loops,
+        "max_fused_loops_per_rank_variable": problem.per_variable, "share_inputs": False,
+    }  # fmt: skip
+
+
 def compare_cascade(seed):
     """Compare a tie of a random cascade with the front of all fused mappings; whether there is any."""
     rng = random.Random(seed)
@@ -71,11 +78,8 @@ def compare_cascade(seed):
     points = [] if problem.semantics == "accelforge" and shared else front(problem.spec, *limits)
     if not points:
         return False
-    options = {
-        "semantics": problem.semantics, "max_fused_loops": problem.max_fused_loops,
-        "max_fused_loops_per_rank_variable": problem.per_variable, "share_inputs": False,
-    }  # fmt: skip
-    assert found(problem.spec, metric, **options) == pytest.approx(best_of_ties(points, metric), rel=1e-8, abs=1e-30)
+    best = best_of_ties(points, metric)
+    assert found(problem.spec, metric, **options_of(problem)) == pytest.approx(best, rel=1e-8, abs=1e-30)
     return True
 
 
@@ -128,6 +132,22 @@ def test_what_is_as_fast_as_the_first_bound_is_searched_once():
     assert once.ties_broken
     assert "ties" not in once.stats.steps
     assert once.cost.latency == pytest.approx(once.lower_bound)
+
+
+def test_what_only_several_fused_loops_make_as_fast_as_the_first_bound_is_searched_once():
+    problem = draw_cascade(random.Random(21), small=True)
+    once, few = (
+        einmap.map_workload(problem.spec, metrics="latency", **options_of(problem) | {"max_fused_loops": most})
+        for most in (2, 1)
+    )
+    assert once.cost.latency == pytest.approx(once.lower_bound)
+    assert once.cost.latency < few.cost.latency
+    assert once.ties_broken
+    assert "ties" not in once.stats.steps
+    # where time is limited one loop has to do: what is as fast is looked for after the least latency
+    limited = einmap.map_workload(problem.spec, metrics="latency", time_limit=60, **options_of(problem))
+    assert "ties" in limited.stats.steps
+    assert (limited.cost.energy, limited.cost.latency) == pytest.approx((once.cost.energy, once.cost.latency))
 
 
 @pytest.mark.parametrize("machine", ["tpu_v4i", "nvdla"])  # compulsory traffic is the bound on neither

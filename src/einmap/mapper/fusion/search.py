@@ -132,8 +132,8 @@ class FusedSearch(CascadeProblem):
             return self.within(None)
         if self.options.most_fused > 1:
             few = self.with_few_loops()
-            if self.known.doubtful and not few:
-                return []
+            if self.known.doubtful and not few and self.meter.progress.deadline is not None:
+                return []  # other searches have more use for limited time
         self.best_so_far = self.within(self.value) or self.best_so_far
         if self.floors_before_plans.cut or self.lists.hurried:
             self.bound_all()

@@ -39,6 +39,8 @@ OUTSIDE = 2.0
 """How far those of what keeps nothing inside are looked for where nothing is known."""
 GOOD, FAIR = 0.02, 0.05
 """How far a good cascade may be above the bound where the search of all is still to come, and where time presses."""
+IN_VAIN = 2.0
+"""Where the bound has risen by this factor there is hardly any cascade within a doubtful limit."""
 RISEN = 1.02
 """Where the bound of cascades without fused loops has risen by this factor loops are looked at first."""
 OF_MEAN = 1 / 64
@@ -114,11 +116,13 @@ class Turns:
     def suffices(self, cascade: CascadeProblem, reached: float, bound: float) -> bool:
         """Whether nothing better than what is reached need be looked for, where nothing is to be proven.
 
-        Where time presses and nothing is found at once, nothing is expected.
+        Where time presses and nothing is found at once, nothing is expected, nor where a limit seems to leave nothing.
         """
+        self.first = min(self.first, bound)
+        if cascade.known.doubtful and math.isinf(reached) and bound > IN_VAIN * self.first:
+            return True
         if cascade.proving or self.at_once:
             return False
-        self.first = min(self.first, bound)
         if not cascade.most_fused and bound > RISEN * self.first:
             return True
         if not cascade.hurry.stopped:

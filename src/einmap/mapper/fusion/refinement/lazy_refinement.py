@@ -92,7 +92,7 @@ class LazyRefinement:
         self.slope: float | None = None
         """A weight that may lift the bound."""
         self.known_bound, self.bound_of_all, self.wider = 0.0, 0.0, CLOSE
-        self.suppositions = Suppositions(wait=0 if cascade.proving and cascade.known.limit is None else math.inf)
+        self.suppositions = Suppositions(wait=0 if cascade.proving else math.inf)
 
     def within(self, reached: float, sample: Sample | None = None) -> Answer | None:
         """The best whose objective is at most `reached`; None when there is none.
@@ -227,7 +227,7 @@ class LazyRefinement:
         self.floors.listed(steps, self.listing.changed)
         self.listing.changed.clear()
         self.graph.build(self.floors.within(steps), cascade.watch("ways to fuse {}"))
-        if self.slope is not None:
+        if self.slope is not None and self.slope not in cascade.weights[2:, 1]:
             cascade.steeper(self.slope)
         relaxed = self.relaxed(self.graph, self.packed) if self.graph.exists else None
         self.packed = {} if relaxed is None else dict(relaxed.packed)
