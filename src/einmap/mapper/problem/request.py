@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
@@ -14,6 +14,7 @@ from einmap.einsum.isomorphism import Renaming
 from einmap.mapper.given.pattern import Pattern
 from einmap.mapper.objective import objective_kernels
 from einmap.model.counting.semantics import Semantics
+from einmap.pareto import nondominated
 
 POOL_BYTES = 80_000_000
 """Room for cost-to-go tables."""
@@ -61,6 +62,21 @@ class TiedRemainder(Remainder):
         first = max(float(least[0]), float(self.rows[0, 0]))
         bounds: Floats = np.maximum(least, weights @ np.array([first, least[1]]))
         return bounds
+
+
+def united(remainders: Sequence[Remainder | None]) -> Remainder | None:
+    """The remainder that leaves out only what each of some leaves out, all with one `most`; None: nothing."""
+    known = [remainder for remainder in remainders if remainder is not None]
+    if len(known) < len(remainders):
+        return None
+    if known[0].most < 0:
+        # row by row what is reached, less what the others add: with the least of that it is the most
+        return replace(known[0], rows=np.stack([remainder.rows for remainder in known]).max(axis=0))
+    rows = np.concatenate([remainder.rows for remainder in known])
+    if rows.shape[1] > 2:
+        return Remainder(np.unique(rows, axis=0), known[0].most)
+    # with less of everything a product is smaller
+    return Remainder(rows[nondominated(rows)], known[0].most)
 
 
 @dataclass(frozen=True)

@@ -33,13 +33,14 @@ from einmap.mapper.fusion.fronts.own_seconds import take_own
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import EVERYTHING, FrontMemories, FrontStatistics, FusedFront, Surveyed
 from einmap.mapper.fusion.fronts.table_store import Groups, TableStore, with_few_tables
+from einmap.mapper.fusion.fronts.twins import front_of, twins_of
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.mapspace.dataplacement import outermost
 from einmap.mapper.objective import objective_kernels
 from einmap.mapper.objective.objectives import OWN
 from einmap.mapper.objective.pareto_archive import Archive
 from einmap.mapper.objective.tolerances import TIE
-from einmap.mapper.problem.request import Remainder
+from einmap.mapper.problem.request import Remainder, united
 from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapping import nodes as tree
 from einmap.pareto import nondominated
@@ -247,8 +248,11 @@ class EinsumFronts:
         """The fronts of some signatures, as far as their chains can be a part of something good."""
         growing: dict[FusionSignature, GrowingFront] = {}
         by_search: dict[PathSearch, dict[TemplateTables, list[Listed]]] = {}
-        for signature, remainder in limits.items():
-            for search, outer_nest in self.listed[signature.signature_class][signature]:
+        nests = {signature: self.listed[signature.signature_class][signature] for signature in limits}
+        twins = twins_of(nests, limits)
+        united_limits = {first: united([limits[twin] for twin in alike]) for first, alike in twins.items()}
+        for signature, remainder in united_limits.items():
+            for search, outer_nest in nests[signature]:
                 if not exceeds_cutoff(outer_nest, remainder):
                     by_search.setdefault(search, {}).setdefault(outer_nest.compiled, []).append((search, outer_nest))
         for of_search in by_search.values():
@@ -263,13 +267,16 @@ class EinsumFronts:
                 walk = self._walk(*outer_nests[0])
                 for search, outer_nest in outer_nests:
                     if not self.meter.stopped:
-                        remainder = limits[outer_nest.signature]
+                        remainder = united_limits[outer_nest.signature]
                         search.remainder = remainder or Remainder(np.zeros((0, len(search.goal_codes))), math.inf)
                         front = growing.get(outer_nest.signature) or self._empty(outer_nest.signature)
                         growing[outer_nest.signature] = front
                         self._complete(search, outer_nest, front, walk)
         self.groups.release()
-        return {signature: self._front(front) for signature, front in growing.items() if front.archive.n}
+        fronts = {signature: self._front(front) for signature, front in growing.items() if front.archive.n}
+        for first, front in list(fronts.items()):
+            fronts |= {twin: front_of(nests[twin], nests[first], front, self.completed) for twin in twins[first][1:]}
+        return fronts
 
     def _empty(self, signature: FusionSignature) -> GrowingFront:
         """The front of a signature at the beginning."""

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from einmap.mapper.fusion.problem import CascadeProblem, Member
 from einmap.mapper.fusion.refinement.met_keys import LargeKeys, MetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds, Refined
 from einmap.mapper.objective.tolerances import ROUNDING
-from einmap.mapper.problem.request import Remainder
-from einmap.pareto import nondominated
+from einmap.mapper.problem.request import Remainder, united
 
 FIRST_LISTED, MORE = 2_000, 8
 """Outer nests of a signature class that are listed at first, and how many times as many when all else is known."""
@@ -49,17 +48,7 @@ class RefinementRequest:
 
     def united(self) -> Remainder | None:
         """Limit of everything that has no hope with any of the others."""
-        remainders = [remainder for remainder in self.remainder if remainder is not None]
-        if len(remainders) < len(self.remainder):
-            return None
-        if remainders[0].most < 0:
-            # row by row what is reached, less what the others add: with the least of that it is the most
-            return replace(remainders[0], rows=np.stack([remainder.rows for remainder in remainders]).max(axis=0))
-        rows = np.concatenate([remainder.rows for remainder in remainders])
-        if rows.shape[1] > 2:
-            return Remainder(np.unique(rows, axis=0), remainders[0].most)
-        # with less of everything a product is smaller
-        return Remainder(rows[nondominated(rows)], remainders[0].most)
+        return united(self.remainder)
 
 
 @dataclass(frozen=True)

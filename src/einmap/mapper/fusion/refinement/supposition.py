@@ -24,6 +24,7 @@ from einmap.mapper.fusion.refinement.good_cascades import Turns
 from einmap.mapper.fusion.refinement.met_keys import LatestMetKeys
 from einmap.mapper.fusion.refinement.option_bounds import OptionBounds
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
+from einmap.mapper.objective.tolerances import ROUNDING
 
 PATIENCE = 1
 """Graphs whose bound was no higher than those before, when it is time."""
@@ -36,6 +37,9 @@ FEW, PART = 5, 2
 there is none.
 """
 CLOSE, FAR, NEAR = 1 / 16, 1 / 4, 1 / 4096
+SHARE_ALL = False
+AT_ONCE = 0.0
+CARRY = True
 """How far above the bound the first limit is, in parts of how far the best known is; how far one is at most; how far
 above the bound, in parts of it, the best known is where it is the limit itself.
 """
@@ -79,6 +83,8 @@ class Suppositions:
     listed: int = 0
     known: float = -math.inf
     """The best known, where it is above the limit: what is better is of use."""
+    last: FrontListing | None = None
+    """The listing for the last limit: what was too large for it is too large for a higher one."""
 
     def is_due(self, refinement: Refinement, bound: float, reached: float) -> bool:
         """Whether it is time, one more graph being bounded: a good cascade was looked for, and the bound does not rise.
@@ -91,19 +97,31 @@ class Suppositions:
         self.bound = max(bound, self.bound)
         self.wait -= 1
         has_share = self.listed <= PART * (listed - self.listed) and math.isfinite(reached)
-        return refinement.turns.tried and self.still >= PATIENCE and self.wait <= 0 and has_share
+        is_time = refinement.turns.tried and self.still >= PATIENCE
+        return (is_time or bound < reached <= bound * (1 + AT_ONCE)) and self.wait <= 0 and has_share
 
     def tried(self, refinement: Refinement, reached: float) -> tuple[Answer | None, float]:
-        """The best cascade if it costs no more than the next limit; the least objective that is known then.
+        """The best cascade if it costs no more than the next limits; the least objective that is known then.
 
-        Where there is no such cascade the bound is the limit, unless that took too many graphs. But for its bound the
-        refinement is as before.
+        Where there is no such cascade the bound is the limit, and the next one is tried, unless that took too many
+        graphs. But for its bound the refinement is as before.
         """
+        while True:
+            answer, value, refuted = self._tried_once(refinement, reached)
+            reached = min(reached, value)
+            if answer is not None or not refuted or self.wait > 0 or refinement.known_bound >= reached * (1 - ROUNDING):
+                return answer, reached
+
+    def _tried_once(self, refinement: Refinement, reached: float) -> tuple[Answer | None, float, bool]:
+        """As `tried`, for one limit; and whether no cascade is within it."""
         bound, meter = refinement.known_bound, refinement.cascade.meter
         before = meter.listed
         limit, limited = self.limit(bound, reached), _Limited(known=reached)
         put_back = [member.chains.put_aside() for member in refinement.cascade.distinct]
         other, values = _copied(refinement), [reached]
+        if self.last is not None and CARRY:
+            other.listing.keys.update(self.last.keys)
+            other.listing.too_large.update(self.last.too_large)
         other.suppositions = limited
 
         def found(answer: Answer) -> float:
@@ -112,9 +130,10 @@ class Suppositions:
             return values[-1]
 
         other.found = found
-        answer = None
+        answer, refuted = None, False
         try:
             answer = other.within(limit)
+            refuted = answer is None
             other.known_bound = limit if answer is None else other.known_bound
         except TooLongError:
             pass
@@ -125,9 +144,10 @@ class Suppositions:
                 back()
             # what was found not to fit anywhere is no option any more
             refinement.listing.changed.update(member.chains for member in refinement.cascade.distinct)
-            self.listed += meter.listed - before
+            self.listed += (meter.listed - before) * (not refuted or SHARE_ALL)
+            self.last = other.listing
             self._choose(limited.left, rose=refinement.known_bound > bound)
-        return answer, min(values)
+        return answer, min(values), refuted and not SHARE_ALL
 
     def limit(self, bound: float, reached: float) -> float:
         """The next limit above a bound: what is reached, where that is near."""
