@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -78,6 +79,7 @@ class EinsumFronts:
     """The memories of the columns of fronts, once they are known."""
     _bounded: bool = field(default=False, init=False)
     _pruned: dict[SignatureClass, PrunedBounds] = field(default_factory=dict, init=False)
+    _signatures: dict[PathSearch, dict[object, Any]] = field(default_factory=dict, init=False)
     _whole: dict[int, dict[str, float]] = field(default_factory=dict, init=False)
     _outer_nest_rows: dict[FusionSignature, Floats] = field(default_factory=dict, init=False)
 
@@ -175,7 +177,7 @@ class EinsumFronts:
     def begin_again(self, most: float, apart: int = 1, uses: float = math.inf) -> None:
         """Forget what is listed, and look at chains with so many fused loops from here on; see Fronts."""
         self.most, self.apart, self.groups.uses = most, apart, uses
-        self.listed, self._pruned, self._outer_nest_rows = {}, {}, {}
+        self.listed, self._pruned, self._outer_nest_rows, self._signatures = {}, {}, {}, {}
         self.completed = []
 
     def put_aside(self) -> Callable[[], None]:
@@ -232,7 +234,8 @@ class EinsumFronts:
 
     def _list(self, search: PathSearch, of_plan: Mapping[ChainTemplate, ClassList]) -> None:
         """List the outer nests of one search, by dataplacement into lists that are not full."""
-        rules = NestRules(search, self.request, self.most, self.most_per_axis, self.apart)
+        known = self._signatures.setdefault(search, {})
+        rules = NestRules(search, self.request, self.most, self.most_per_axis, self.apart, known)
         for compiled in search.compiled:
             listed = of_plan.get(compiled.plan)
             if listed is None or listed.is_full:

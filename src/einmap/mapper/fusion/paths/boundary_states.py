@@ -235,6 +235,7 @@ class StateNumbers:
         self._key_rows, self._bit_rows = Table(np.int64, 4), Table(np.float64)
         self._options: dict[tuple[Slot, ...], Table] = {}
         self._option_number: dict[Option, int] = {}
+        self._number_of_key: dict[Key, int] = {}
         self._listed_keys: dict[EinsumOptions, Mapping[Slot, frozenset[int]]] = {}
         self._any, self._other = self.cuts.of(ANY_LOOPS), self.cuts.of(OTHER_LOOPS)
         self.memories.of("")
@@ -259,7 +260,11 @@ class StateNumbers:
 
     def key(self, key: Key) -> int:
         """The number of a key."""
-        return self._key_of(self.memories.of(key.memory), self.cuts.of(key.loops))
+        number = self._number_of_key.get(key)
+        if number is None:
+            number = self._key_of(self.memories.of(key.memory), self.cuts.of(key.loops))
+            self._number_of_key[key] = number
+        return number
 
     def _key_of(self, memory: int, loops: int) -> int:
         number = self._keys.of((memory, loops))

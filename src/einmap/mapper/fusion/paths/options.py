@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import count
 
 from einmap.einsum.einsum import Einsum
@@ -140,7 +140,7 @@ def option_of(
 ) -> Option:
     """A signature of an Einsum with the slots of its tensors, and the names that their ranks have."""
     slots = {t: of[einsum.accesses[t].tensor] for t, _ in signature.keys}
-    keys = {slots[t]: Key(key.memory, named(einsum, t, key.loops)) for t, key in signature.keys}
+    keys = {slots[t]: _named_key(ranks_of(einsum, t), key) for t, key in signature.keys}
     held: dict[Slot, tuple[tuple[int, str], ...]] = {}
     for t, depth, memory in signature.held:
         held[slots[t]] = (*held.get(slots[t], ()), (depth, memory))
@@ -149,7 +149,7 @@ def option_of(
     for t, memory, factor in scales:
         if backed[t][0] == memory:
             bits[slots[t]] = float(Fraction(backed[t][1]) * factor)
-    cuts = {slots[t]: named(einsum, t, loops) for t, loops in signature.cuts}
+    cuts = {slots[t]: named(ranks_of(einsum, t), loops) for t, loops in signature.cuts}
     return Option(signature, keys, held, cuts, bits, chains.is_absent(signature))
 
 
@@ -164,7 +164,19 @@ def unexpanded_option(
     return Option(FusionSignature((), (), (), ()), keys, {}, {}, {}, signature_class=signature_class)
 
 
-def named(einsum: Einsum, t: int, cuts: Sequence[Cut]) -> tuple[Cut, ...]:
+def ranks_of(einsum: Einsum, t: int) -> tuple[str, ...]:
+    """Names of the ranks of a tensor of an Einsum."""
+    return tuple([rank for rank, _ in einsum.accesses[t].projection])
+
+
+def named(ranks: Sequence[str], cuts: Sequence[Cut]) -> tuple[Cut, ...]:
     """Loops as a tensor sees them, with the names of its ranks."""
-    ranks = [rank for rank, _ in einsum.accesses[t].projection]
-    return tuple((kind, ranks[int(rank)] if rank.isdigit() else rank and OWN + rank, tile) for kind, rank, tile in cuts)
+    return tuple(
+        [(kind, ranks[int(rank)] if rank.isdigit() else rank and OWN + rank, tile) for kind, rank, tile in cuts]
+    )
+
+
+@lru_cache(maxsize=32_768)
+def _named_key(ranks: tuple[str, ...], key: Key) -> Key:
+    """A key with the names of the tensor's ranks: many signatures have the same one."""
+    return Key(key.memory, named(ranks, key.loops))

@@ -282,10 +282,10 @@ class LazyRefinement:
                 yield self.options[einsum.name, signature_class]
         for signature in chains.signatures:
             self.cascade.meter.go_on()
-            if (einsum.name, signature) not in self.options:
-                scales = self.option_table.scales[k]
-                self.options[einsum.name, signature] = option_of(einsum, chains, signature, of, scales)
-            yield self.options[einsum.name, signature]
+            if (option := self.options.get((einsum.name, signature))) is None:
+                option = option_of(einsum, chains, signature, of, self.option_table.scales[k])
+                self.options[einsum.name, signature] = option
+            yield option
 
     def open_options(
         self, relaxed: Relaxation, least: float, most: float, wider: float = 1.0

@@ -61,7 +61,7 @@ class NestRules:
     most: float
     most_per_axis: float
     apart: int = 1
-    signatures: dict[object, Any] = field(default_factory=dict, init=False)
+    signatures: dict[object, Any] = field(default_factory=dict)
     """Signatures by what outer nests have in common that have them."""
     _met: dict[MetLoops, tuple[Any, ...]] = field(default_factory=dict, init=False)
 

@@ -161,7 +161,9 @@ def signatures_of(rules: NestRules, nests: OuterNests) -> tuple[list[FusionSigna
     seen[:, 2 + 2 * depth : begin] = np.minimum(whole[:, 2 + 2 * depth : begin], 1)
     seen[:, begin:][np.arange((seen.shape[1] - begin) // 5).repeat(5) >= fused[:, None]] = 0
     known, found = rules.signatures.setdefault(plan.alike, {}), []
-    for n, row in enumerate(seen):
+    seen = np.delete(seen, slice(2, 2 + depth), axis=1)
+    # they are kept as long as the lists: half the bytes where that is enough
+    for n, row in enumerate(seen.astype(np.int32) if seen.max(initial=0) < 2**31 else seen):
         key = row.tobytes()
         if key not in known:
             known[key] = _signature(rules, plan, whole[n], int(fused[n]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -11,18 +11,35 @@ from einmap.arrays import Floats
 from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Cut, Kind
 
 
-class Key(NamedTuple):
-    """How a shared tensor is backed: the memory, and the loops above it."""
-
+class _KeyFields(NamedTuple):
     memory: str
     loops: tuple[Cut, ...]
+
+
+class Key(_KeyFields):
+    """How a shared tensor is backed: the memory, and the loops above it."""
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(self))
+
+    def __hash__(self) -> int:
+        """The hash of the fields, made once: keys are looked up again and again."""
+        return self._hash
 
 
 type SignatureClass = tuple[tuple[int, str], ...]
 """For each shared tensor (by its position in the Einsum) the memory that backs it."""
 
 
-class FusionSignature(NamedTuple):
+class _SignatureFields(NamedTuple):
+    keys: tuple[tuple[int, Key], ...]
+    loops: tuple[tuple[Kind, int], ...]
+    held: tuple[tuple[int, int, str], ...]
+    cuts: tuple[tuple[int, tuple[Cut, ...]], ...]
+
+
+class FusionSignature(_SignatureFields):
     """View of a chain by other Einsums. Tensors by their position in the Einsum, ranks by that in the tensor.
 
     `keys`: of all shared tensors. `loops`: kind and iterations of the fused loops. `held`: nodes of shared tensors
@@ -30,12 +47,15 @@ class FusionSignature(NamedTuple):
     memory's name no other Einsum may use them. `cuts`: how the fused loops below its backing node cut each tensor.
     """
 
-    keys: tuple[tuple[int, Key], ...]
-    loops: tuple[tuple[Kind, int], ...]
-    held: tuple[tuple[int, int, str], ...]
-    cuts: tuple[tuple[int, tuple[Cut, ...]], ...]
+    @cached_property
+    def _hash(self) -> int:
+        return hash(tuple(self))
 
-    @property
+    def __hash__(self) -> int:
+        """The hash of the fields, made once."""
+        return self._hash
+
+    @cached_property
     def signature_class(self) -> SignatureClass:
         """The memories that back the shared tensors."""
         return tuple((t, key.memory) for t, key in self.keys)
