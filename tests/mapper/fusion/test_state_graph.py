@@ -1,5 +1,6 @@
 """The graph of options: its edges by definition, unexpanded options, and what is not made anew."""
 
+import weakref
 from dataclasses import replace
 from itertools import product
 
@@ -22,7 +23,7 @@ from einmap.mapper.fusion.paths.boundary_states import (
     StateNumbers,
 )
 from einmap.mapper.fusion.paths.stage_edges import KeysAhead, edges_of
-from einmap.mapper.fusion.paths.state_graph import StateGraph
+from einmap.mapper.fusion.paths.state_graph import KEPT, StateGraph
 
 FEW = settings(max_examples=20)
 M, N = (TEMPORAL, "M", 2, 3), (TEMPORAL, "N", 2, 3)
@@ -295,6 +296,17 @@ def edges_of_new(steps):
     graph = StateGraph([f"E{k}" for k in range(len(steps))])
     graph.build(steps)
     return edges_in(graph)
+
+
+def test_stages_that_no_graph_had_for_long_are_forgotten():
+    graph = StateGraph(["E0"])
+    graph.build([step([PRODUCED], set(), {0})])
+    first = weakref.ref(graph.stages[0])
+    for _ in range(KEPT - 1):
+        graph.build([step([PRODUCED], set(), {0})])
+    assert first() is not None
+    graph.build([step([PRODUCED], set(), {0})])
+    assert first() is None
 
 
 @FEW

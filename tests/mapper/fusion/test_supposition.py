@@ -20,17 +20,18 @@ GOALS = ("energy", "latency", "energy_delay_product")
 def ends(monkeypatch):
     """How many limits had a cascade, none, or took too long; they are tried wherever they may be."""
     ends = {"found": 0, "none": 0, "too long": 0}
-    tried = Suppositions.tried
+    tried = Suppositions.tried_once
 
     def counted(self, refinement, reached):
         before = refinement.known_bound
         limit = self.limit(before, reached)
-        answer, value = tried(self, refinement, reached)
+        answer, value, refuted = tried(self, refinement, reached)
         assert value <= reached
-        ends["found" if answer else "none" if refinement.known_bound == limit else "too long"] += 1
-        return answer, value
+        assert refuted == (answer is None and refinement.known_bound == limit)
+        ends["found" if answer else "none" if refuted else "too long"] += 1
+        return answer, value, refuted
 
-    monkeypatch.setattr(Suppositions, "tried", counted)
+    monkeypatch.setattr(Suppositions, "tried_once", counted)
     return ends
 
 

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.branch_and_bound.decode import nodes_of
 from einmap.mapper.branch_and_bound.path_search import Descent, PathSearch, TemplateTables
 from einmap.mapper.branch_and_bound.stalled import offer_stalled, settled
-from einmap.mapper.fusion.fronts.nests.growing import ClassList, GrowingFront, KeyList, Listed, exceeds_cutoff, promise
+from einmap.mapper.fusion.fronts.nests.growing import ClassList, GrowingFront, KeyList, Listed, by_search
 from einmap.mapper.fusion.fronts.nests.loops import Kind, loop_nodes
 from einmap.mapper.fusion.fronts.nests.met_loops import ANYTHING, MetLoops
 from einmap.mapper.fusion.fronts.nests.nest_keys import NestKeys
@@ -29,7 +28,7 @@ from einmap.mapper.fusion.fronts.nests.nest_plan import plan_of
 from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules
 from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNest
 from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
-from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass
+from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass, SignatureStore
 from einmap.mapper.fusion.fronts.own_seconds import take_own
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import EVERYTHING, FrontMemories, FrontStatistics, FusedFront, Surveyed
@@ -79,7 +78,7 @@ class EinsumFronts:
     """The memories of the columns of fronts, once they are known."""
     _bounded: bool = field(default=False, init=False)
     _pruned: dict[SignatureClass, PrunedBounds] = field(default_factory=dict, init=False)
-    _signatures: dict[PathSearch, dict[object, Any]] = field(default_factory=dict, init=False)
+    _signatures: dict[PathSearch, SignatureStore] = field(default_factory=dict, init=False)
     _whole: dict[int, dict[str, float]] = field(default_factory=dict, init=False)
     _outer_nest_rows: dict[FusionSignature, Floats] = field(default_factory=dict, init=False)
 
@@ -234,7 +233,7 @@ class EinsumFronts:
 
     def _list(self, search: PathSearch, of_plan: Mapping[ChainTemplate, ClassList]) -> None:
         """List the outer nests of one search, by dataplacement into lists that are not full."""
-        known = self._signatures.setdefault(search, {})
+        known = self._signatures.setdefault(search, SignatureStore())
         rules = NestRules(search, self.request, self.most, self.most_per_axis, self.apart, known)
         for compiled in search.compiled:
             listed = of_plan.get(compiled.plan)
@@ -250,35 +249,25 @@ class EinsumFronts:
     ) -> dict[FusionSignature, FusedFront]:
         """The fronts of some signatures, as far as their chains can be a part of something good."""
         growing: dict[FusionSignature, GrowingFront] = {}
-        by_search: dict[PathSearch, dict[TemplateTables, list[Listed]]] = {}
         nests = {signature: self.listed[signature.signature_class][signature] for signature in limits}
         twins = twins_of(nests, limits)
-        united_limits = {first: united([limits[twin] for twin in alike]) for first, alike in twins.items()}
-        for signature, remainder in united_limits.items():
-            for search, outer_nest in nests[signature]:
-                if not exceeds_cutoff(outer_nest, remainder):
-                    by_search.setdefault(search, {}).setdefault(outer_nest.compiled, []).append((search, outer_nest))
-        for of_search in by_search.values():
-            plans = sorted(
-                (sorted(outer_nests, key=promise) for outer_nests in of_search.values()),
-                key=lambda outer_nests: promise(outer_nests[0]),
-            )
-            if not plans[0][0][0].has_tables:
-                plans = with_few_tables(plans)
+        limit_of = {first: united([limits[twin] for twin in alike]) for first, alike in twins.items()}
+        for of_search in by_search(nests, limit_of):
+            plans = of_search if of_search[0][0][0].has_tables else with_few_tables(of_search)
             self.groups.fill(plans[0][0][0])
             for outer_nests in plans:
                 walk = self._walk(*outer_nests[0])
                 for search, outer_nest in outer_nests:
                     if not self.meter.stopped:
-                        remainder = united_limits[outer_nest.signature]
+                        remainder = limit_of[outer_nest.signature]
                         search.remainder = remainder or Remainder(np.zeros((0, len(search.goal_codes))), math.inf)
                         front = growing.get(outer_nest.signature) or self._empty(outer_nest.signature)
                         growing[outer_nest.signature] = front
                         self._complete(search, outer_nest, front, walk)
         self.groups.release()
         fronts = {signature: self._front(front) for signature, front in growing.items() if front.archive.n}
-        for first, front in list(fronts.items()):
-            fronts |= {twin: front_of(nests[twin], nests[first], front, self.completed) for twin in twins[first][1:]}
+        for first, known in list(fronts.items()):
+            fronts |= {twin: front_of(nests[twin], nests[first], known, self.completed) for twin in twins[first][1:]}
         return fronts
 
     def _empty(self, signature: FusionSignature) -> GrowingFront:

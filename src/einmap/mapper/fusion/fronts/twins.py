@@ -20,7 +20,7 @@ def completion_of(listed: Listed) -> object:
     search, nest = listed
     nests, n = nest.nests, nest.n
     if search.machine is not None or nests.plan.has_own:
-        return nests, n
+        return id(nests), n
     begin, fused = 2 + nests.plan.depth, len(nest.signature.loops)
     costs = nests.numbers[n, : nests.plan.columns + nests.plan.memories]
     kinds = tuple(kind for kind, _ in nest.signature.loops)
@@ -43,9 +43,7 @@ def twins_of(
     return {some[0]: some for some in alike.values()}
 
 
-def front_of(
-    twin: Sequence[Listed], first: Sequence[Listed], front: FusedFront, completed: list[Listed]
-) -> FusedFront:
+def front_of(twin: Sequence[Listed], first: Sequence[Listed], front: FusedFront, completed: list[Listed]) -> FusedFront:
     """The front of a signature from that of one that is alike, the first.
 
     `twin`, `first`: outer nests of both. `completed`: those that fronts have by number, which takes the twin's, too.

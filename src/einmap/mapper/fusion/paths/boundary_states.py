@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, overload
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -236,7 +237,7 @@ class StateNumbers:
         self._options: dict[tuple[Slot, ...], Table] = {}
         self._option_number: dict[Option, int] = {}
         self._number_of_key: dict[Key, int] = {}
-        self._listed_keys: dict[EinsumOptions, Mapping[Slot, frozenset[int]]] = {}
+        self._listed_keys = WeakKeyDictionary[EinsumOptions, Mapping[Slot, frozenset[int]]]()
         self._any, self._other = self.cuts.of(ANY_LOOPS), self.cuts.of(OTHER_LOOPS)
         self.memories.of("")
         self.bits_of(0.0)

@@ -15,12 +15,16 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from hashlib import blake2b
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from einmap.arrays import Bools, Ints
 from einmap.mapper.fusion.paths.boundary_states import BoundaryStates, EinsumOptions, Slot, StateNumbers
 from einmap.mapper.fusion.paths.stage_edges import KeysAhead, KeysOfCascade, edges_of
+
+KEPT = 8
+"""Graphs after which stages that none of them had are forgotten: lists that have grown since do not come again."""
 
 
 class Edge(NamedTuple):
@@ -71,7 +75,11 @@ class StateGraph:
     stages: Sequence[Stage] = ()
     _forward: dict[tuple[EinsumOptions, BoundaryStates, KeysAhead], Stage] = field(default_factory=dict)
     _leading: dict[tuple[Stage, bytes], Stage] = field(default_factory=dict)
-    _states: dict[tuple[tuple[Slot, ...], int, bytes], BoundaryStates] = field(default_factory=dict)
+    _states: WeakValueDictionary[tuple[tuple[Slot, ...], int, bytes], BoundaryStates] = field(
+        default_factory=WeakValueDictionary
+    )
+    _built: int = 0
+    _last_used: dict[Stage, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._keys = KeysOfCascade(self.numbers)
@@ -103,6 +111,17 @@ class StateGraph:
             stages.append(self._leading[where])
             used = stages[-1].origins
         self.stages = stages[::-1]
+        self._forget([*forward, *stages])
+
+    def _forget(self, used: Sequence[Stage]) -> None:
+        """Forget stages that were not used for long. `used`: those of the graph of now."""
+        self._built += 1
+        self._last_used |= dict.fromkeys(used, self._built)
+        old = {stage for stage, built in self._last_used.items() if built <= self._built - KEPT}
+        if old:
+            self._forward = {key: stage for key, stage in self._forward.items() if stage not in old}
+            self._leading = {key: stage for key, stage in self._leading.items() if not old & {key[0], stage}}
+            self._last_used = {stage: built for stage, built in self._last_used.items() if stage not in old}
 
     def _once(self, states: BoundaryStates) -> BoundaryStates:
         """The one object that stands for some boundary states."""

@@ -100,6 +100,7 @@ class FrontListing:
     def copied(self, option_bounds: OptionBounds) -> FrontListing:
         """A copy with bounds of its own, for a search that leaves this one as it is."""
         other = FrontListing(self.cascade, option_bounds, self.passed)
+        other.changed = set(self.changed)
         other.class_steps, other.front_steps = dict(self.class_steps), dict(self.front_steps)
         other.most, other.too_large, other.keys = dict(self.most), dict(self.too_large), dict(self.keys)
         return other

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -38,15 +40,16 @@ class OptionFloors:
     _values: Floats = field(default_factory=lambda: np.zeros(0))
     """Floors by the number of an option, not a number where none is known."""
     _numbers: dict[Option, int] = field(default_factory=dict)
-    _of_step: dict[EinsumOptions, Ints] = field(default_factory=dict)
+    _of_step: WeakKeyDictionary[EinsumOptions, Ints] = field(default_factory=WeakKeyDictionary)
     """Numbers of the options of each step; of those that are made again later, too."""
     _rests: dict[Option, Floats] = field(default_factory=dict)
     """Of signature classes: what all other Einsums cost at least, weighted."""
-    _steps: dict[tuple[EinsumOptions, bytes], EinsumOptions] = field(default_factory=dict)
+    _steps: WeakKeyDictionary[EinsumOptions, dict[bytes, EinsumOptions]] = field(default_factory=WeakKeyDictionary)
+    """Of each step those with fewer options, by which these are."""
 
     def copied(self) -> OptionFloors:
         """A copy of all bounds, for a search of its own."""
-        return replace(self, _values=self._values.copy(), _rests=dict(self._rests), _steps=dict(self._steps))
+        return replace(self, _values=self._values.copy(), _rests=dict(self._rests))
 
     def of_first(self, limit: float) -> FirstFloors | None:
         """Floors for a search of what is within a limit; None where it is beyond the cutoff."""
@@ -74,13 +77,14 @@ class OptionFloors:
             if known:
                 floors[[not known.allow(first_of[step], option) for option in step.options]] = math.inf
             left = np.flatnonzero(floors <= self.cutoff * (1 + ROUNDING))
-            where = step, left.tobytes()
-            if len(left) < len(step.options) and where not in self._steps:
-                fewer_options = self._steps[where] = replace(
-                    step, options=tuple(step.options[o] for o in left.tolist())
-                )
-                self._of_step[fewer_options] = self._of_step[step][left]
-            fewer[step] = self._steps.get(where, step)
+            if len(left) == len(step.options):
+                fewer[step] = step
+                continue
+            known_steps, where = self._steps.setdefault(step, {}), blake2b(left.tobytes()).digest()
+            if where not in known_steps:
+                known_steps[where] = replace(step, options=tuple(step.options[o] for o in left.tolist()))
+                self._of_step[known_steps[where]] = self._of_step[step][left]
+            fewer[step] = known_steps[where]
         return [fewer[step] for step in steps]
 
     def listed(self, steps: Sequence[EinsumOptions], changed: Collection[Fronts]) -> None:

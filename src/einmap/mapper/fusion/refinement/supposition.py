@@ -33,13 +33,10 @@ GRAPHS = 40
 SOON = 20
 """Where that took no more of them the next limit is further away."""
 FEW, PART = 5, 2
-"""Limits in vain after which each next one is rarer; outer nests listed for them, in parts of all others, beyond which
-there is none.
+"""Limits that took too many graphs after which each next one is rarer; outer nests listed for them, in parts of all
+others, beyond which there is none.
 """
 CLOSE, FAR, NEAR = 1 / 16, 1 / 4, 1 / 4096
-SHARE_ALL = False
-AT_ONCE = 0.0
-CARRY = True
 """How far above the bound the first limit is, in parts of how far the best known is; how far one is at most; how far
 above the bound, in parts of it, the best known is where it is the limit itself.
 """
@@ -72,7 +69,7 @@ class Suppositions:
     """When it is time for a limit, and which. `bound`: the highest so far; it is that of the last `still` graphs.
 
     `wait`: graphs before the next one; `close`: how far above the bound it is, in parts of how far the best known is;
-    `in_vain`: limits so far; `listed`: outer nests that were listed for them.
+    `in_vain`: limits that took too many graphs; `listed`: outer nests that were listed for them.
     """
 
     bound: float = 0.0
@@ -97,8 +94,7 @@ class Suppositions:
         self.bound = max(bound, self.bound)
         self.wait -= 1
         has_share = self.listed <= PART * (listed - self.listed) and math.isfinite(reached)
-        is_time = refinement.turns.tried and self.still >= PATIENCE
-        return (is_time or bound < reached <= bound * (1 + AT_ONCE)) and self.wait <= 0 and has_share
+        return refinement.turns.tried and self.still >= PATIENCE and self.wait <= 0 and has_share
 
     def tried(self, refinement: Refinement, reached: float) -> tuple[Answer | None, float]:
         """The best cascade if it costs no more than the next limits; the least objective that is known then.
@@ -107,19 +103,19 @@ class Suppositions:
         graphs. But for its bound the refinement is as before.
         """
         while True:
-            answer, value, refuted = self._tried_once(refinement, reached)
+            answer, value, refuted = self.tried_once(refinement, reached)
             reached = min(reached, value)
             if answer is not None or not refuted or self.wait > 0 or refinement.known_bound >= reached * (1 - ROUNDING):
                 return answer, reached
 
-    def _tried_once(self, refinement: Refinement, reached: float) -> tuple[Answer | None, float, bool]:
+    def tried_once(self, refinement: Refinement, reached: float) -> tuple[Answer | None, float, bool]:
         """As `tried`, for one limit; and whether no cascade is within it."""
         bound, meter = refinement.known_bound, refinement.cascade.meter
         before = meter.listed
         limit, limited = self.limit(bound, reached), _Limited(known=reached)
         put_back = [member.chains.put_aside() for member in refinement.cascade.distinct]
         other, values = _copied(refinement), [reached]
-        if self.last is not None and CARRY:
+        if self.last is not None:
             other.listing.keys.update(self.last.keys)
             other.listing.too_large.update(self.last.too_large)
         other.suppositions = limited
@@ -144,10 +140,10 @@ class Suppositions:
                 back()
             # what was found not to fit anywhere is no option any more
             refinement.listing.changed.update(member.chains for member in refinement.cascade.distinct)
-            self.listed += (meter.listed - before) * (not refuted or SHARE_ALL)
+            self.listed += 0 if refuted else meter.listed - before
             self.last = other.listing
             self._choose(limited.left, rose=refinement.known_bound > bound)
-        return answer, min(values), refuted and not SHARE_ALL
+        return answer, min(values), refuted
 
     def limit(self, bound: float, reached: float) -> float:
         """The next limit above a bound: what is reached, where that is near."""
@@ -158,7 +154,7 @@ class Suppositions:
 
         `rose`: whether the bound is higher than before.
         """
-        self.in_vain += 1
+        self.in_vain += left < 0
         self.wait = 2**self.in_vain if self.in_vain > FEW else 0
         if left < 0:
             self.wait, self.close = self.wait if rose else max(GRAPHS, self.wait), self.close / 4

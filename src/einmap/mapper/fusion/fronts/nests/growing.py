@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
 import numpy as np
 
 from einmap.arrays import Floats
-from einmap.mapper.branch_and_bound.path_search import PathSearch
+from einmap.mapper.branch_and_bound.path_search import PathSearch, TemplateTables
 from einmap.mapper.fusion.fronts.nests.dominance import undominated
 from einmap.mapper.fusion.fronts.nests.listing import Listing
 from einmap.mapper.fusion.fronts.nests.met_loops import MetLoops
@@ -94,11 +95,6 @@ class KeyList(ClassList):
         self.keys.add(rules, nests)
 
 
-def promise(listed: Listed) -> float:
-    """The least first objective of an outer nest."""
-    return float(listed[1].least[0])
-
-
 @dataclass
 class GrowingFront:
     """The front of a signature while it is searched."""
@@ -107,6 +103,22 @@ class GrowingFront:
     archive: Archive
 
 
-def exceeds_cutoff(outer_nest: OuterNest, remainder: Remainder | None) -> bool:
-    """Whether no completion of an outer nest can be a part of something good."""
-    return remainder is not None and bool(remainder.exceeds_cutoff(outer_nest.least[None, :])[0])
+def by_search(
+    nests: Mapping[FusionSignature, Sequence[Listed]], limits: Mapping[FusionSignature, Remainder | None]
+) -> list[list[list[Listed]]]:
+    """Outer nests of some signatures by search and dataplacement, those that promise most first.
+
+    What cannot be a part of anything good, up to the limit of its signature, is left out.
+    """
+    found: dict[PathSearch, dict[TemplateTables, list[Listed]]] = {}
+    for signature, remainder in limits.items():
+        for search, nest in nests[signature]:
+            if remainder is None or not remainder.exceeds_cutoff(nest.least[None, :])[0]:
+                found.setdefault(search, {}).setdefault(nest.compiled, []).append((search, nest))
+    each = ([sorted(of_plan, key=_promise) for of_plan in plans.values()] for plans in found.values())
+    return [sorted(plans, key=lambda of_plan: _promise(of_plan[0])) for plans in each]
+
+
+def _promise(listed: Listed) -> float:
+    """The least first objective of an outer nest."""
+    return float(listed[1].least[0])

@@ -15,6 +15,7 @@ from einmap.mapper.branch_and_bound.path_search import PathSearch
 from einmap.mapper.fusion.fronts.nests.gap_kernels import SIZES
 from einmap.mapper.fusion.fronts.nests.loops import TEMPORAL, Kind, Loop, rank_cut, shapes_left
 from einmap.mapper.fusion.fronts.nests.met_loops import MetLoops
+from einmap.mapper.fusion.fronts.nests.signatures import SignatureStore
 from einmap.mapper.mapspace.lanes.spatial_mappings import routed_components
 from einmap.mapper.mapspace.tile_lattice import rank_of
 from einmap.mapper.problem.request import Request, Steps
@@ -61,8 +62,8 @@ class NestRules:
     most: float
     most_per_axis: float
     apart: int = 1
-    signatures: dict[object, Any] = field(default_factory=dict)
-    """Signatures by what outer nests have in common that have them."""
+    signatures: SignatureStore = field(default_factory=SignatureStore)
+    """Those of this search that are known, for whatever rules."""
     _met: dict[MetLoops, tuple[Any, ...]] = field(default_factory=dict, init=False)
 
     @property

@@ -160,7 +160,7 @@ def signatures_of(rules: NestRules, nests: OuterNests) -> tuple[list[FusionSigna
     seen[:, 2 + depth : 2 + 2 * depth] = np.minimum(whole[:, 2 + depth : 2 + 2 * depth], fused[:, None])
     seen[:, 2 + 2 * depth : begin] = np.minimum(whole[:, 2 + 2 * depth : begin], 1)
     seen[:, begin:][np.arange((seen.shape[1] - begin) // 5).repeat(5) >= fused[:, None]] = 0
-    known, found = rules.signatures.setdefault(plan.alike, {}), []
+    known, found = rules.signatures.by_plan.setdefault(plan.alike, {}), list[FusionSignature]()
     seen = np.delete(seen, slice(2, 2 + depth), axis=1)
     # they are kept as long as the lists: half the bytes where that is enough
     for n, row in enumerate(seen.astype(np.int32) if seen.max(initial=0) < 2**31 else seen):
@@ -181,7 +181,8 @@ def _signature(rules: NestRules, plan: NestPlan, row: Ints, fused: int) -> Fusio
         seen = tuple(
             [(loop.kind, rules.ranks[t][rules.numbers_of_variables[loop.variable]], loop.inner) for loop in loops]
         )
-        keys.append((t, Key(name, seen[:depth])))
+        key = Key(name, seen[:depth])
+        keys.append((t, rules.signatures.keys.setdefault(key, key)))
         if fused > depth:
             cuts.append((t, tuple([in_time(cut) for cut in seen[depth:]])))
     counts = tuple([(loop.kind, loop.outer // loop.inner) for loop in loops])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -66,6 +67,17 @@ class FusionSignature(_SignatureFields):
         By the tree only temporal loops part it in time.
         """
         return _alive(tuple(not by_tree or kind == TEMPORAL for kind, _ in self.loops))
+
+
+@dataclass
+class SignatureStore:
+    """Signatures of one search, each made once.
+
+    `by_plan`: for what outer nests have in common that have them, by what tells these apart. `keys`: all of them.
+    """
+
+    by_plan: dict[object, dict[bytes, FusionSignature]] = field(default_factory=dict)
+    keys: dict[Key, Key] = field(default_factory=dict)
 
 
 @lru_cache(maxsize=4096)
