@@ -13,6 +13,5 @@
 - `hulls`: the space of a shared tensor's outermost storage: it has room for all that any of its users uses there.
 - `table_sharing`: Einsums with the same tables: alike but for what else uses their tensors, such as the first or
   last of a network.
-- `twins`: signatures whose outer nests differ in the order of loops alone: one front, searched once.
 - `nests`: outer nests of one Einsum: their enumeration, rules, bounds and dominance.
 """

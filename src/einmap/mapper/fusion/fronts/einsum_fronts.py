@@ -29,11 +29,11 @@ from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules
 from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNest
 from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass, SignatureStore
+from einmap.mapper.fusion.fronts.nests.twins import front_of, twins_of
 from einmap.mapper.fusion.fronts.own_seconds import take_own
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import EVERYTHING, FrontMemories, FrontStatistics, FusedFront, Surveyed
 from einmap.mapper.fusion.fronts.table_store import Groups, TableStore, with_few_tables
-from einmap.mapper.fusion.fronts.twins import front_of, twins_of
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.mapspace.dataplacement import outermost
 from einmap.mapper.objective import objective_kernels
@@ -267,7 +267,7 @@ class EinsumFronts:
         self.groups.release()
         fronts = {signature: self._front(front) for signature, front in growing.items() if front.archive.n}
         for first, known in list(fronts.items()):
-            fronts |= {twin: front_of(nests[twin], nests[first], known, self.completed) for twin in twins[first][1:]}
+            fronts |= {twin: front_of(nests[twin], known, self.completed) for twin in twins[first][1:]}
         return fronts
 
     def _empty(self, signature: FusionSignature) -> GrowingFront:

@@ -18,4 +18,5 @@
   anew for nothing.
 - `signatures`: fusion signatures: what other Einsums see of a chain.
 - `turns`: what an outer nest says of the ways of values: those of all turns, and what is waited for once.
+- `twins`: signatures whose outer nests differ in the order of loops alone: one front, searched once.
 """

@@ -17,15 +17,14 @@ type Twins = dict[FusionSignature, list[FusionSignature]]
 
 def completion_of(listed: Listed) -> object:
     """All that the completions of an outer nest depend on: equal for two nests that have the same ones."""
-    search, nest = listed
-    nests, n = nest.nests, nest.n
-    if search.machine is not None or nests.plan.has_own:
-        return id(nests), n
-    begin, fused = 2 + nests.plan.depth, len(nest.signature.loops)
-    costs = nests.numbers[n, : nests.plan.columns + nests.plan.memories]
-    kinds = tuple(kind for kind, _ in nest.signature.loops)
-    kept = nest.kept[:, : 1 + fused]
-    return search, nest.compiled, nests.whole[n, :begin].tobytes(), costs.tobytes(), kept.tobytes(), kinds
+    (search, nest), plan, n = listed, listed[1].nests.plan, listed[1].n
+    whole = nest.nests.whole[n]
+    if search.machine is not None or plan.has_own:
+        return plan, whole.tobytes()
+    costs = nest.nests.numbers[n, : plan.columns + plan.memories]
+    kinds = tuple([kind for kind, _ in nest.signature.loops])
+    kept = nest.kept[:, : 1 + len(kinds)]
+    return plan.compiled, whole[: 2 + plan.depth].tobytes(), costs.tobytes(), kept.tobytes(), kinds
 
 
 def twins_of(
@@ -43,15 +42,14 @@ def twins_of(
     return {some[0]: some for some in alike.values()}
 
 
-def front_of(twin: Sequence[Listed], first: Sequence[Listed], front: FusedFront, completed: list[Listed]) -> FusedFront:
-    """The front of a signature from that of one that is alike, the first.
+def front_of(twin: Sequence[Listed], front: FusedFront, completed: list[Listed]) -> FusedFront:
+    """The front of a signature from that of one that is alike.
 
-    `twin`, `first`: outer nests of both. `completed`: those that fronts have by number, which takes the twin's, too.
+    `twin`: its outer nests; `completed`: those that fronts have, by number, which takes the twin's, too.
     """
-    own, paths = {completion_of(listed): listed for listed in twin}, front.paths.copy()
-    nest_of = {(id(listed[1].nests), listed[1].n): own[completion_of(listed)][1] for listed in first}
+    own, paths = {completion_of(listed): listed[1] for listed in twin}, front.paths.copy()
     for number in np.unique(front.paths[:, 0]).tolist():
         search, nest = completed[number]  # the search may be one with a few of the tables alone
         paths[front.paths[:, 0] == number, 0] = len(completed)
-        completed.append((search, nest_of[id(nest.nests), nest.n]._replace(compiled=nest.compiled)))
+        completed.append((search, own[completion_of((search, nest))]._replace(compiled=nest.compiled)))
     return FusedFront(front.values, paths)
