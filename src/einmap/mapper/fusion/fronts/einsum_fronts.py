@@ -29,7 +29,7 @@ from einmap.mapper.fusion.fronts.nests.nest_rules import NestRules
 from einmap.mapper.fusion.fronts.nests.outer_nests import OuterNest
 from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature, SignatureClass, SignatureStore
-from einmap.mapper.fusion.fronts.nests.twins import front_of, twins_of
+from einmap.mapper.fusion.fronts.nests.twins import paths_of, twins_of
 from einmap.mapper.fusion.fronts.own_seconds import take_own
 from einmap.mapper.fusion.fronts.planned_einsum import PlannedEinsum
 from einmap.mapper.fusion.fronts.protocol import EVERYTHING, FrontMemories, FrontStatistics, FusedFront, Surveyed
@@ -267,7 +267,8 @@ class EinsumFronts:
         self.groups.release()
         fronts = {signature: self._front(front) for signature, front in growing.items() if front.archive.n}
         for first, known in list(fronts.items()):
-            fronts |= {twin: front_of(nests[twin], known, self.completed) for twin in twins[first][1:]}
+            for twin in twins[first][1:]:
+                fronts[twin] = FusedFront(known.values, paths_of(nests[twin], known.paths, self.completed))
         return fronts
 
     def _empty(self, signature: FusionSignature) -> GrowingFront:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from einmap.arrays import Ints
 from einmap.mapper.fusion.fronts.nests.growing import Listed
 from einmap.mapper.fusion.fronts.nests.signatures import FusionSignature
-from einmap.mapper.fusion.fronts.protocol import FusedFront
 from einmap.mapper.problem.request import Remainder
 
 type Twins = dict[FusionSignature, list[FusionSignature]]
@@ -42,14 +42,14 @@ def twins_of(
     return {some[0]: some for some in alike.values()}
 
 
-def front_of(twin: Sequence[Listed], front: FusedFront, completed: list[Listed]) -> FusedFront:
-    """The front of a signature from that of one that is alike.
+def paths_of(twin: Sequence[Listed], paths: Ints, completed: list[Listed]) -> Ints:
+    """The paths of a front of a signature from those of one that is alike: they begin with numbers of outer nests.
 
-    `twin`: its outer nests; `completed`: those that fronts have, by number, which takes the twin's, too.
+    `twin`: its outer nests; `completed`: those with a number, which takes the twin's, too.
     """
-    own, paths = {completion_of(listed): listed[1] for listed in twin}, front.paths.copy()
-    for number in np.unique(front.paths[:, 0]).tolist():
+    own, found = {completion_of(listed): listed[1] for listed in twin}, paths.copy()
+    for number in np.unique(paths[:, 0]).tolist():
         search, nest = completed[number]  # the search may be one with a few of the tables alone
-        paths[front.paths[:, 0] == number, 0] = len(completed)
+        found[paths[:, 0] == number, 0] = len(completed)
         completed.append((search, own[completion_of((search, nest))]._replace(compiled=nest.compiled)))
-    return FusedFront(front.values, paths)
+    return found
