@@ -156,3 +156,56 @@ def test_few_uses_of_the_fanouts_leave_nothing_cheaper_and_all_come_back(monkeyp
     assert 0 < n_few < n
     assert best_few >= best
     assert least(math.inf) == (lanes, n, best)
+
+
+def growing(own: CascadeProblem):
+    """The groups of all Einsums with tables of their own, those that have tables of some dataplacements."""
+    for member in own.distinct:
+        groups = member.chains.groups
+        yield from ((groups, number, tables) for number, tables in groups._growing.items())
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_what_bounds_nothing_has_no_tables_until_it_is_asked_for(lanes):
+    own = cascade(lanes=lanes)
+    few = [(groups, number, tables, len(tables.has)) for groups, number, tables in growing(own)]
+    assert 0 < sum(n for *_, n in few) < sum(len(tables.plans) for _, _, tables, _ in few)
+    for groups, _, tables, _ in few:
+        limits = dict.fromkeys(tables.plans)
+        for _ in groups.searches(limits, {plan: PrunedBounds(1) for plan in tables.plans}):
+            pass
+        assert tables.has == set(tables.plans)
+        assert [compiled.plan for compiled in tables.search.compiled] == tables.plans
+
+
+@pytest.mark.parametrize(("size", "lanes"), [(1000, 1), (20, 4)])
+def test_bounds_of_signature_classes_are_those_of_all_tables(size, lanes):
+    own = cascade(size, lanes)
+    for groups, _, tables in growing(own):
+        first = {plan: values.min(initial=math.inf) for plan, values in groups.bounds}
+        tables.take(tables.plans, math.inf)
+        groups.fill(tables.search)
+        rows = {c.plan: tables.search.root_values(c).min(initial=math.inf) for c in tables.search.compiled}
+        assert all(rows[plan] >= first[plan] * (1 - 1e-12) for plan in rows)
+        kinds: dict[object, list] = {}
+        for plan in rows:
+            kinds.setdefault(tuple(sorted({t: m for m, t in reversed(plan.placement.nodes)}.items())), []).append(plan)
+        for plans in kinds.values():
+            assert min(first[p] for p in plans) == min(rows[p] for p in plans)
+
+
+def test_tables_that_grow_are_those_that_are_made_at_once():
+    for groups, number, tables in growing(cascade(lanes=4)):
+        tables.take(tables.plans, math.inf)
+        groups.fill(tables.search)
+        path, group = groups.all[number]
+        whole = new_search(path, group.lanes, 1)
+        whole.take(group.plans, table_store.NO_LIMIT)
+        whole.tables.fill(lambda: False)
+        for grown, made in zip(tables.search.compiled, whole.compiled, strict=True):
+            assert grown.plan is made.plan
+            for a, b in zip(grown.blocks, made.blocks, strict=True):
+                rows, others = (search.tables.begins(n) for search, n in ((tables.search, a), (whole, b)))
+                n = np.arange(len(tables.search.tables.points[a]))
+                same = tables.search.tables.pool[rows[:, None] + n] == whole.tables.pool[others[:, None] + n]
+                assert same.all()

@@ -256,7 +256,11 @@ class PathSearch(PathCosts):
 
     def root_rows(self, compiled: TemplateTables) -> Floats:
         """Rows of the tables for each choice in the first gap or fanout of a plan."""
-        return self.tables.rows(compiled.blocks[0], self.reach(compiled.levels[0].axes or ()))
+        block, axes = compiled.blocks[0], compiled.levels[0].axes or ()
+        key = "roots", self.tables.with_points[block], *axes
+        if key not in self.computed:
+            self.computed[key] = self.reach(axes)[self.tables.points[block]].nonzero()[0]
+        return self.tables.rows(block, self.computed[key])
 
     def reach(self, axes: Sequence[int]) -> Bools:
         """Points that loops over some axes can come to from the bounds."""
@@ -421,7 +425,7 @@ class PathSearch(PathCosts):
     @property
     def has_tables(self) -> bool:
         """Whether the tables are filled."""
-        return bool(self.tables.pool.size)
+        return self.tables.is_filled
 
     def forget_tables(self) -> None:
         """Free what only the search needs."""

@@ -177,7 +177,8 @@ class Pricer:
         return ends_of_ways(self.einsum, self.leaves, self.columns, {t: self.exchanges(c) for t, c in chains.items()})
 
     def _constants(self, table: LaneTable, exchanges: tuple[Chain, ...]) -> Floats:
-        total = self.operations(table, max(exchange[0] for exchange in exchanges))
+        inside = max(exchange[0] for exchange in exchanges)
+        total = self._once(table, ("operations", inside), lambda t: self.operations(t, inside)).copy()
         for access, exchange in zip(self.einsum.accesses, exchanges, strict=True):
             total += self.innermost(table, access, exchange)
         return total
@@ -195,6 +196,10 @@ class Pricer:
 
     def innermost(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         """Costs of what the compute exchanges of a tensor with its innermost memory."""
+        key = "innermost", access.tensor, exchange
+        return self._once(table, key, lambda t: self._innermost(t, access, exchange))
+
+    def _innermost(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         costs = self.exchange_costs(table, access, exchange)
         return costs.fixed + self._n_operations * costs.rates
 

@@ -10,6 +10,7 @@
   while another one is limited.
 - `steps`: recurrences as the search of a cascade sees them: what holds the Einsums of one together below a loop over
   its steps.
+- `growing_tables`: tables of the dataplacements of a group that are made once they may say something.
 - `thin_plans`: a few promising dataplacements and uses of the fanouts of an Einsum that has too many to list in time.
 - `few_choices`: those of all Einsums, where choices are listed, but are too many to be searched soon.
 - `neighbours`: a few neighbouring Einsums of the best cascade that is known, mapped anew.

@@ -69,6 +69,11 @@ class Problem:
         """The problem with some options changed."""
         return replace(self, options=replace(self.options, **options))  # type: ignore[arg-type]
 
+    def has_ways_of(self, other: Problem) -> bool:
+        """Whether this is the same cascade, of which the same ways are asked for (`ways`)."""
+        asked = self.fuse == other.fuse and self.options.share_inputs == other.options.share_inputs
+        return asked and self.spec is other.spec and self.given is other.given
+
     @property
     def choices(self) -> int:
         """How many combinations of formats are left open."""

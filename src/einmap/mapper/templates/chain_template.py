@@ -39,6 +39,19 @@ class Held:
     backing: bool
     first: bool
     within: int = -1
+    _hash: int = field(init=False, repr=False, compare=False)
+    """Worked out once: nodes are parts of the keys of all tables."""
+
+    def __post_init__(self) -> None:
+        of = self.tensor, self.level, self.backing, self.first, self.within
+        object.__setattr__(self, "_hash", hash(of))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[type[Held], tuple[str, int, bool, bool, int]]:
+        # names have other hashes in another process
+        return Held, (self.tensor, self.level, self.backing, self.first, self.within)
 
 
 @dataclass(frozen=True, slots=True)

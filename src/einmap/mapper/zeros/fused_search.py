@@ -54,6 +54,11 @@ class ZerosGroups(Groups):
         asked = path.request.goals, path.request.known_remainder, 1, path.of_tables, None
         return ZerosPathSearch(path.pricer, lanes, path.fanouts, *asked, zeros=path.zeros)
 
+    def may_grow(self, path: Path) -> bool:
+        """Whether tables of some dataplacements may be made before others: not with zeros."""
+        del path
+        return False
+
 
 @dataclass(frozen=True, eq=False)
 class ZerosPlanned(PlannedEinsum):

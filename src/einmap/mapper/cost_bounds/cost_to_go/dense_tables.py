@@ -49,6 +49,8 @@ class Tables(TableBlocks):
         """Pairs of rows that loops may lead from and to, by the first block and the axes, while blocks are filled."""
         self._room: Floats = np.empty(0)
         """Where `pool` lies."""
+        self.n_filled = 0
+        """Blocks whose tables are filled, the first ones."""
         self.first_row: Ints = np.zeros(1, dtype=np.int64)
         """For each block the row of `pool` at which its tables begin, once they are filled."""
 
@@ -127,36 +129,48 @@ class Tables(TableBlocks):
         """For each prefix of a block the row of `pool` at which its table begins."""
         return self._begins[block]
 
-    def rows(self, block: int, chosen: Bools) -> Floats:
-        """Rows of some points of the table of a block's first prefix, without infinite ones."""
-        points = self.points[block]
-        begin = int(self.begins(block)[0])
-        rows = self.pool[begin : begin + len(points)][chosen[points]]
+    def rows(self, block: int, chosen: Ints) -> Floats:
+        """Chosen rows of the table of a block's first prefix, without infinite ones."""
+        rows = self.pool[chosen + self._begins[block][0]]
         finite: Floats = rows[rows[:, 0] < np.inf]
         return finite
 
     def fill(self, stopped: Callable[[], bool]) -> bool:
-        """Compute the tables of all blocks, inner ones first; False when it was stopped before the end."""
+        """Compute the tables of blocks that have none, inner ones first; False when it was stopped before the end."""
         sizes = [len(prefixes) * len(points) for prefixes, points in zip(self.stands_for, self.points, strict=True)]
         self.first_row = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         each = zip(self.first_row.tolist(), self.table_of, self.points, strict=False)
         self._begins = [first + table * len(points) for first, table, points in each]
         self._all_begins = None
-        n = self.n_rows * len(self.columns)
-        self._room = KEPT_ROOM.take(n)
-        self.pool = self._room[:n].reshape(self.n_rows, len(self.columns))
+        self._make_room()
         try:
-            for index, recipe in enumerate(self.recipes):
+            for index, recipe in enumerate(self.recipes[self.n_filled :], self.n_filled):
                 if stopped():
                     return False
                 self.fill_block(index, recipe)
+                self.n_filled = index + 1
         finally:
             self._moves.clear()
         return True
 
+    def _make_room(self) -> None:
+        """Have `pool` take the tables of all blocks, behind those that are filled."""
+        n, room, filled = self.n_rows * len(self.columns), self._room, self.pool[: self.first_row[self.n_filled]]
+        if n > len(room):
+            self._room = KEPT_ROOM.take(n)
+        self.pool = self._room[:n].reshape(self.n_rows, len(self.columns))
+        if self._room is not room and len(room):
+            self.pool[: len(filled)] = filled
+            KEPT_ROOM.give(room)
+
+    @property
+    def is_filled(self) -> bool:
+        """Whether there are tables, and all are filled."""
+        return super().is_filled and self.n_filled == len(self.recipes)
+
     def forget(self) -> None:
         """Free the tables."""
-        self.pool = np.empty((0, len(self.columns)))
+        self.pool, self.n_filled = np.empty((0, len(self.columns))), 0
         if len(self._room):
             KEPT_ROOM.give(self._room)
             self._room = np.empty(0)

@@ -109,6 +109,11 @@ class TableBlocks:
         assert costs is not None
         return costs
 
+    @property
+    def is_filled(self) -> bool:
+        """Whether there are tables."""
+        return bool(self.pool.size)
+
     def alike(self, recipe: Recipe) -> Floats | Ints:
         """A row for each prefix, equal for those that have the same table."""
         level, inner = recipe.level, recipe.inner

@@ -239,7 +239,7 @@ class EinsumFronts:
             listed = of_plan.get(compiled.plan)
             if listed is None or listed.is_full:
                 continue
-            if (left_out := self.groups.left_out(compiled.plan, listed.remainder)) is not None:
+            if (left_out := self.groups.left_out(compiled.plan, listed.remainder, (search, compiled))) is not None:
                 listed.pruned.add(np.maximum(left_out, listed.floor))
             else:
                 listed.add(rules, plan_of(rules, compiled), self.meter)

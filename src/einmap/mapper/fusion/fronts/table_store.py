@@ -23,6 +23,7 @@ from einmap.mapper.cost_bounds.compute_path import Path
 from einmap.mapper.cost_bounds.relaxed_bounds import FIRST_LANES, Bounds
 from einmap.mapper.fusion.fronts.nests.growing import Listed
 from einmap.mapper.fusion.fronts.nests.pruned_bounds import PrunedBounds
+from einmap.mapper.fusion.growing_tables import GrowingTables, without_tables
 from einmap.mapper.fusion.meter import Meter
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable
 from einmap.mapper.problem.request import Remainder
@@ -33,6 +34,11 @@ MOST_READY = 5_000
 """Uses of the fanouts whose tables may be looked at all together. Most of them share tables."""
 FEW, FEW_TABLES = 1_000, 5_000_000
 """Uses of the fanouts, and bytes of tables, that are few."""
+# processor time of a chain of 12 products on three levels, 344 uses: 0.75 to 0.8 times of that with 5 MB
+FEW_OF_MANY = 2_000_000
+"""Bytes of tables of all dataplacements that are few where uses of the fanouts are many: most of these are left out
+before others are made.
+"""
 FAR_BETTER = 20.0
 """Ratio of bounds by tables to those without where tables of everything are worth it."""
 MOST_MADE = 8
@@ -114,6 +120,8 @@ class Groups:
     """Uses of the fanouts of each group that are looked at, those that seem best."""
     _ready: dict[int, PathSearch] = field(default_factory=dict)
     """Searches by group whose tables are kept."""
+    _growing: dict[int, GrowingTables] = field(default_factory=dict)
+    """Of these the ones that have tables of some dataplacements."""
     _roots: dict[ChainTemplate, Floats] = field(default_factory=dict)
     """For a dataplacement objectives that no mapping is below, in all, where its tables were made."""
     _made: dict[tuple[int, bytes, tuple[ChainTemplate, ...]], tuple[PathSearch, int]] = field(default_factory=dict)
@@ -129,6 +137,10 @@ class Groups:
     def new_search(self, path: Path, lanes: LaneTable) -> PathSearch:
         """A search of a path with some uses of the fanouts, without dataplacements yet."""
         return new_search(path, lanes, 1)
+
+    def may_grow(self, path: Path) -> bool:
+        """Whether tables of some dataplacements may be made before others."""
+        return not path.is_sparse
 
     def relaxed(self, number: int) -> Bounds:
         """Bounds of a group that need no tables; where there are tables of all nobody asks for them."""
@@ -147,6 +159,9 @@ class Groups:
 
     def _bounds(self) -> Iterator[tuple[ChainTemplate, Floats]]:
         for number, (path, group) in enumerate(self.all):
+            if (growing := self._begin_growing(number)) is not None:
+                yield from growing.bounds(self._roots)
+                continue
             waiting = group.plans
             search, worth = self._worth_tables(number)
             while waiting and worth and not self.meter.stopped:
@@ -163,18 +178,48 @@ class Groups:
                 waiting, search = waiting[taken:], None
                 self.tables.release(self._user, self._ready.values())
             if waiting:
-                # the memories of all tensors are the same in one way of holding them
                 relaxed = self.relaxed(number)
                 ways = zip(waiting, relaxed.way_of[len(group.plans) - len(waiting) :], strict=True)
-                for way, plan in {way: plan for plan, way in ways}.items():
-                    yield plan, relaxed.values[way]
+                yield from without_tables(relaxed, ways)
 
-    def left_out(self, plan: ChainTemplate, remainder: Remainder | None) -> Floats | None:
+    def _begin_growing(self, number: int) -> GrowingTables | None:
+        """Tables of what bounds the mappings of a group, kept; None where these or uses of the fanouts are many."""
+        path, group = self.all[number]
+        if len(group.lanes) > FEW or not self.may_grow(path):
+            return None
+        growing = GrowingTables(self.new_search(path, group.lanes), group.plans, self.relaxed(number))
+        room, roots = min(self._room, FEW_TABLES), dict[ChainTemplate, Floats]()
+        of_all = FEW_OF_MANY if len(group.lanes) > FIRST_LANES else math.inf
+        for new in growing.bounding(room, of_all):
+            self.fill(growing.search)
+            for compiled in growing.search.compiled:
+                if compiled.plan in new:
+                    values = roots[compiled.plan] = growing.search.root_values(compiled)
+                    growing.told(compiled.plan, values)
+        if growing.is_cut:
+            if self._has_room(growing.search, number):
+                self._portions[number] = len(group.lanes)
+            self.tables.release(self._user, self._ready.values())
+            return None
+        self._ready[number], self._growing[number] = growing.search, growing
+        self._roots |= roots
+        return growing
+
+    @property
+    def _room(self) -> float:
+        """Bytes of tables of a group that may be kept."""
+        return min(self.memory / 2, self.tables.each)
+
+    def left_out(
+        self, plan: ChainTemplate, remainder: Remainder | None, of: tuple[PathSearch, TemplateTables] | None = None
+    ) -> Floats | None:
         """Objectives that no mapping of a dataplacement is below, if none can be a part of something good; else None.
 
-        None too where no tables were made of it.
+        None too where no tables were made of it. `of`: a search with its tables, which bounds what it looks at.
         """
         roots = self._roots.get(plan)
+        if roots is None and of is not None and remainder is not None:
+            roots = of[0].root_values(of[1])
         return None if roots is None or survivors(remainder, roots).any() else roots
 
     def searches(
@@ -185,13 +230,18 @@ class Groups:
         `limits`, `pruned`: by plan; what is taken out of `limits` meanwhile is not looked at any more.
         """
         for number, (path, group) in enumerate(self.all):
+            has: Container[ChainTemplate] = ()
             if number in self._ready:
                 if any(plan in limits for plan in group.plans):
+                    self._grow(number, limits)
                     self.fill(self._ready[number])
                     yield self._ready[number]
-                continue
+                if number not in self._growing:
+                    continue
+                has = self._growing[number].has
             relaxed = self.relaxed(number)
-            asked = [(plan, way) for plan, way in zip(group.plans, relaxed.way_of, strict=True) if plan in limits]
+            ways = zip(group.plans, relaxed.way_of, strict=True)
+            asked = [(plan, way) for plan, way in ways if plan in limits and plan not in has]
             plans = []
             good: dict[int, Bools] = {}
             for plan, way in asked:
@@ -223,10 +273,26 @@ class Groups:
                     waiting = [plan for plan in waiting[taken:] if plan in limits]
         self.tables.done(self._user)
 
+    def _grow(self, number: int, limits: Mapping[ChainTemplate, Remainder | None]) -> None:
+        """Make tables, as far as there is room, of what may be a part of something good and has none."""
+        growing = self._growing.get(number)
+        if growing is None or len(growing.has) == len(growing.plans):
+            return
+        good: dict[int, bool] = {}
+        for plan, way in zip(growing.plans, growing.relaxed.way_of, strict=True):
+            if plan in limits and way not in good:
+                good[way] = bool(survivors(limits[plan], growing.relaxed.values[way]).any())
+        wanted = [plan for plan in growing.plans if plan in limits and good[growing.way_of[plan]]]
+        growing.take(wanted, self._room)
+
     def kept(self, plans: Container[ChainTemplate]) -> Iterator[tuple[PathSearch, list[TemplateTables]]] | None:
         """Searches with their tables, and what they have of some dataplacements; None where tables are not kept."""
         numbers = [n for n, (_, group) in enumerate(self.all) if any(plan in plans for plan in group.plans)]
-        return self._kept(numbers, plans) if self._ready.keys() >= set(numbers) else None
+        are_kept = self._ready.keys() >= set(numbers) and all(
+            self._growing[n].take([plan for plan in self.all[n][1].plans if plan in plans], self._room)
+            for n in numbers if n in self._growing
+        )  # fmt: skip
+        return self._kept(numbers, plans) if are_kept else None
 
     def _kept(
         self, numbers: Sequence[int], plans: Container[ChainTemplate]
@@ -263,10 +329,11 @@ class Groups:
         path, group = self.all[number]
         if len(group.lanes) > MOST_READY:
             return None, False
-        search = self.new_search(path, group.lanes)
-        if len(group.lanes) <= FEW and search.take(group.plans, FEW_TABLES) == len(group.plans):
-            has_room = search.tables.bytes <= min(FEW_TABLES, self.memory / 2)
-            return (search if has_room else None), search.tables.bytes <= FEW_TABLES
+        if len(group.lanes) <= FEW and not self.may_grow(path):
+            search = self.new_search(path, group.lanes)
+            if search.take(group.plans, FEW_TABLES) == len(group.plans):
+                has_room = search.tables.bytes <= min(FEW_TABLES, self.memory / 2)
+                return (search if has_room else None), search.tables.bytes <= FEW_TABLES
         relaxed = self.relaxed(number)
         values = relaxed.values.prod(axis=2)
         for way in np.argsort(values.min(axis=1), kind="stable"):
@@ -288,14 +355,16 @@ class Groups:
         """How many uses of the fanouts have room for the tables of one dataplacement of a group."""
         if number not in self._portions:
             path, group = self.all[number]
-            longest, n = max(group.plans, key=lambda plan: len(plan.steps)), len(group.lanes)
-            while n > 1:
-                search = self.new_search(path, group.lanes.only(np.arange(n)))
-                if search.compile(longest) is None or search.tables.bytes <= min(self.memory / 2, MOST_AT_ONCE):
-                    break
+            n = len(group.lanes)
+            while n > 1 and not self._has_room(self.new_search(path, group.lanes.only(np.arange(n))), number):
                 n //= 2
             self._portions[number] = n
         return self._portions[number]
+
+    def _has_room(self, search: PathSearch, number: int) -> bool:
+        """Whether a search has room for the tables of the longest dataplacement of a group beside those that it has."""
+        longest = max(self.all[number][1].plans, key=lambda plan: len(plan.steps))
+        return search.compile(longest) is None or search.tables.bytes <= min(self.memory / 2, MOST_AT_ONCE)
 
 
 def _from_inside(plan: ChainTemplate) -> list[tuple[tuple[int, ...], int, str]]:

@@ -45,19 +45,18 @@ def _divided(lanes: LaneTable, lattice: Lattice, fanouts: tuple[int, ...]) -> Di
         if lanes.at_once and level >= 0:
             above = np.ones_like(above)
         written = lanes.bounds[:, above], lanes.shapes[:, above], lanes.orders[:, above]
-        flat = np.stack(written, axis=-1).reshape(len(lanes), -1)
-        numbers.append(np.unique(flat, axis=0, return_inverse=True)[1].ravel())
+        numbers.append(_numbered(np.stack(written, axis=-1).reshape(len(lanes), -1)))
         divisors, shapes = _divisions(lanes.bounds[:, at_level], lanes.shapes[:, at_level])
         rows_of = np.zeros((len(lanes), len(lattice.axes)), dtype=np.int64)
         for a, axis in enumerate(lattice.axes):
-            pairs, which = np.unique(np.stack([divisors[:, a], shapes[:, a]], axis=1), axis=0, return_inverse=True)
-            numbers_of = []
-            for divisor, shape in pairs.tolist():
-                numbers_of.append(number_of.setdefault((a, divisor, shape), len(quotients)))
-                if numbers_of[-1] == len(quotients):
+            of_uses = list(zip(divisors[:, a].tolist(), shapes[:, a].tolist(), strict=True))
+            of_pair = dict[tuple[int, int], int]()
+            for divisor, shape in sorted(set(of_uses)):
+                number = of_pair[divisor, shape] = number_of.setdefault((a, divisor, shape), len(quotients))
+                if number == len(quotients):
                     after = positions_after(axis, divisor, shape)
                     quotients.append([*after, *([-1] * (width - len(after)))])
-            rows_of[:, a] = np.array(numbers_of, dtype=np.int64)[which.ravel()]
+            rows_of[:, a] = [of_pair[pair] for pair in of_uses]
         rows.append(rows_of)
     table = np.array(quotients, dtype=np.int64).reshape(len(quotients), width)
     return Divided(lattice, tuple(numbers), tuple(rows), table)
@@ -88,12 +87,9 @@ class Prefixes:
         """For each number of fanouts and each use of all of them the number of its prefix, among those of as many."""
         part = np.arange(len(whole)) if part is None else part
         for r, (numbers, divided_by) in enumerate(zip(division.numbers, division.rows, strict=True)):
-            _, first, row_of = np.unique(numbers[part], return_index=True, return_inverse=True)
-            # numbered in the order in which they come
-            order = np.argsort(np.argsort(first, kind="stable"), kind="stable")
-            rows = np.sort(first)
+            rows, again = _in_order(numbers[part])
             self.parents.append(inverse[rows] + self.first[r - 1] if r else np.full(len(rows), -1))
-            inverse = order[row_of]
+            inverse = again
             self.number_of.append(inverse)
             self.tables.append(self.lanes.only(rows))
             divides.append(divided_by[part[rows]])
@@ -107,6 +103,25 @@ class Prefixes:
         order = np.argsort(parents, kind="stable")[1:] if self.n > 1 else np.zeros(0, dtype=np.int64)
         start = np.searchsorted(parents[order], np.arange(self.n + 1)) if self.n > 1 else np.zeros(2, dtype=np.int64)
         return start.astype(np.int64), order.astype(np.int64)
+
+
+def _in_order(numbers: Ints) -> tuple[Ints, Ints]:
+    """Where each distinct number comes first, in order; and for each number which of these it is. None is negative."""
+    first = np.full(numbers.max(initial=-1) + 1, len(numbers))
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)
+    rows = np.sort(first[first < len(numbers)])
+    order = np.empty_like(first)
+    order[numbers[rows]] = np.arange(len(rows))
+    return rows, order[numbers]
+
+
+def _numbered(rows: Ints) -> Ints:
+    """Numbers of the distinct rows, in the order in which they come."""
+    if not rows.shape[1]:
+        return np.zeros(len(rows), dtype=np.int64)
+    whole = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))
+    numbers = dict[object, int]()
+    return np.array([numbers.setdefault(row, len(numbers)) for row in whole.ravel().tolist()], dtype=np.int64)
 
 
 def _divisions(bounds: Ints, shapes: Ints) -> tuple[Ints, Ints]:
