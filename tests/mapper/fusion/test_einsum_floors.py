@@ -14,6 +14,7 @@ import einmap
 from einmap.mapper.cost_bounds.before_plans import floors
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
 from einmap.mapper.fusion.refinement import einsum_floors
+from einmap.mapper.fusion.refinement import floors_with_room as room
 from einmap.mapper.fusion.refinement.einsum_floors import (
     TOLERANCE,
     TRIED,
@@ -55,7 +56,9 @@ def with_room(search):
     floors = FloorsBeforePlans(search)
     floors.learn(Progress())
     floors.learn_room(search.value, Progress())
-    floors.learn_room(search.value, Progress(), closely=True)
+    for _ in range(2):  # the second time with all lanes, where the first one has merged ones
+        floors.learn_room(search.value, Progress(), closely=True)
+    assert not floors.merged
     return sum(search.times(einsum) * floors.least(einsum) for einsum in search.workload.einsums)
 
 
@@ -75,6 +78,8 @@ def test_no_fused_mapping_costs_less_than_floors_before_plans_also_with_merged_l
 @few_and_many("seeds", (range(3),), (range(5_000, 5_400),), parts=8, part="fusion")
 def test_no_fused_mapping_costs_less_than_floors_with_room(seeds, uses, monkeypatch):
     monkeypatch.setattr(floors, "MOST_USES", uses)
+    if uses == 1:
+        monkeypatch.setattr(room, "CLOSELY", 0)
     bounds_hold(seeds, with_room)
 
 
@@ -264,6 +269,38 @@ workload:
     (einsum,) = spec.workload.einsums
     request = replace(IndependentSearch(spec, read_options(spec)).request("Z"), goals=("energy", "latency"))
     return floors.floors_of(einsum, spec.arch("Z"), request)
+
+
+def test_close_floors_have_merged_lanes_first_and_all_lanes_then(monkeypatch):
+    """Two cores of 8 values each: one that is as large as both has room for more, and B is read once instead of twice."""
+    spec = einmap.loads("""
+arch:
+  nodes:
+  - !Memory {name: DRAM, size: inf, leak_power: 0, tensors: {keep: ~Intermediates, may_keep: All}, actions: [
+      {name: read, energy: 10, throughput: inf}, {name: write, energy: 10, throughput: inf}]}
+  - !Container {name: Cores, spatial: [{name: core, fanout: 2, may_reuse: Nothing}]}
+  - !Memory {name: L1, size: 8, leak_power: 0, tensors: {keep: All}, actions: [
+      {name: read, energy: 1, throughput: inf}, {name: write, energy: 1, throughput: inf}]}
+  - !Compute {name: MAC, leak_power: 0, actions: [{name: compute, energy: 1, throughput: 1}]}
+workload:
+  rank_sizes: {M: 4, K: 4, N: 4, P: 2}
+  bits_per_value: {All: 1}
+  einsums: ["T[m, n] = A[m, k] * B[k, n]", "Z[m, p] = T[m, n] * C[n, p]"]
+""")
+    monkeypatch.setattr(floors, "MOST_USES", 1)
+    monkeypatch.setattr(room, "CLOSELY", 0)
+    search = FusedSearch(spec, read_options(spec, metrics="energy"))
+    (mapping,) = search.run(Progress())
+    least, known = einmap.evaluate(spec, mapping).energy, search.floors_before_plans
+    known.learn(Progress())
+    known.learn_room(math.inf, Progress(), closely=True)
+    einsums = spec.workload.einsums
+    merged = sum(known.least(einsum) for einsum in einsums)
+    assert known.merged == known.cut == {"T", "Z"}
+    known.learn_room(math.inf, Progress(), closely=True)
+    assert not known.merged | known.cut
+    assert known.closest.keys() == known.best.keys() == {"T", "Z"}
+    assert merged < sum(known.least(einsum) for einsum in einsums) <= least * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("uses", [floors.MOST_USES, 1])

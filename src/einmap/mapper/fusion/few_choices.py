@@ -25,7 +25,7 @@ a hundred times as many as most machines leave to a layer or a network.
 
 FAR_ABOVE = 1e-3
 """How far above its bounds an Einsum costs, in parts of the whole, whose choices are looked for once more."""
-FOR_ANEW, OF_LEFT = 0.4, 0.25
+FOR_ANEW, OF_LEFT = 0.5, 0.25
 """Parts of the time in which that is done, and that one Einsum may take of it."""
 
 

@@ -54,7 +54,7 @@ which nothing is proven.
 """
 SHORT = 15.0
 """Seconds that are too few for more than what is simpler: it comes first."""
-FOR_FEW_CHOICES, FOR_LOOPS, FOR_ANEW = 0.25, 0.5, 0.4
+FOR_FEW_CHOICES, FOR_LOOPS, FOR_ANEW = 0.25, 0.5, 0.3
 """Parts of what is left then, in which a few choices of far too many are looked at; more fused loops; choices anew."""
 FOR_SIZES = 0.4
 """Part of what is left then in which tile shapes are looked at for tensors that are kept where they were best."""
@@ -64,8 +64,8 @@ FIRST_APART, FIRST_USES = 64, 32
 """Which tile shapes of fused loops are looked at then, and how many uses of the fanouts."""
 FOR_FEW, FOR_HALF = 0.95, 0.5
 """Part of a limited time for cascades with few fused loops: before all, and before what is simpler."""
-FOR_BOUNDS = 0.4
-"""Part of what is left of a limited time in which all choices are bounded where a few of each Einsum are listed."""
+FOR_BOUNDS, FOR_LAST_BOUNDS = 0.4, 0.8
+"""Part of what is left of a limited time in which all are bounded where a few choices are listed; at the end."""
 NEARLY_BEATEN = 1.02
 """How far above the bound of what is simpler something fused may be that is made better before that is asked for."""
 FOR_APART = 0.05
@@ -136,7 +136,7 @@ class FusedSearch(CascadeProblem):
                 return []  # other searches have more use for limited time
         self.best_so_far = self.within(self.value) or self.best_so_far
         if self.floors_before_plans.cut or self.lists.hurried:
-            self.bound_all()
+            self.bound_all(FOR_LAST_BOUNDS)
         return self.best_so_far
 
     def begin(self, progress: Progress) -> None:
@@ -248,12 +248,13 @@ class FusedSearch(CascadeProblem):
         map_anew(self, self.value, improve)
         return self.best_so_far
 
-    def bound_all(self) -> None:
+    def bound_all(self, fraction: float = FOR_BOUNDS) -> None:
         """Bound all choices where a few are searched, in a part of the time."""
         begin, floors = time.perf_counter(), self.floors_before_plans
         floors.learn(share_of(self.meter.progress, FOR_BOUNDS))
-        self.best_so_far = self.in_part(FOR_ANEW, lambda: self.of_some(chosen_anew(self, floors), self.options))
-        token = share_of(self.meter.progress, FOR_BOUNDS)
+        few = replace(self.options, most_fused=min(self.options.most_fused, 1))
+        self.best_so_far = self.in_part(FOR_ANEW, lambda: self.of_some(chosen_anew(self, floors), few))
+        token = share_of(self.meter.progress, fraction)
         floors.learn_room(self.value, token)
         floors.learn_room(self.value, token, closely=True)
         self.best_so_far = self.in_part(FOR_LOOPS, self.of_best_einsums)

@@ -44,8 +44,10 @@ TOLERANCE = 0.005
 """How far bounds may be below the least cost."""
 MOST_USES = 2_000
 """Uses of the fanouts where no more lanes may be merged."""
-CLOSELY = 100_000
-"""Uses of the fanouts, as the ways of each dimension say, up to which the closest bounds are those of all lanes."""
+CLOSELY, ALL_LANES = 100_000, 10_000_000
+"""Uses of the fanouts, as the ways of each dimension say, up to which close bounds are those of all lanes; and where
+those with merged lanes are known, and there is time.
+"""
 FIRST_INNER, TOGETHER = 4, 5_000
 """Of lanes that are not merged, uses that are looked at first with all outer lanes; uses of all lanes at a time."""
 AT_FIRST, AT_A_TIME = 32, 512
@@ -63,11 +65,12 @@ class FloorsOfEinsum:
     """Rows of objectives such that each mapping of an Einsum is no better than some row in all of them.
 
     No row: no mapping is of use. `paths`: those of the machine itself on which mappings were found that are as good as
-    a row, each with their dataplacements and uses of the fanouts.
+    a row, each with their dataplacements and uses of the fanouts. `merged`: lanes are merged that need not be.
     """
 
     rows: Floats
     paths: tuple[Path, ...] = ()
+    merged: bool = False
 
 
 def floors_with_room(
@@ -77,20 +80,21 @@ def floors_with_room(
     progress: Progress,
     closely: bool = False,
     spaces: dict[Hashable, _Space | None] | None = None,
+    most_uses: int = CLOSELY,
 ) -> FloorsOfEinsum | None:
     """Lower bounds of an Einsum that know what memories have room for; None where none are known.
 
     Intermediate tensors (`request.intermediates`) come for free to their outermost nodes, wherever these are; what
     `request.remainder` rules out may be better. `progress`: when it is time for whatever is known by then. `closely`:
-    without tolerance, and lanes are merged only where there are many more uses of the fanouts. `spaces`: what was found
-    out of the Einsum before, whatever was asked then.
+    without tolerance, and lanes are merged only where there are more than `most_uses` of the fanouts. `spaces`: what
+    was found out of the Einsum before, whatever was asked then.
     """
     spaces = {} if spaces is None else spaces
     asked = replace(
         request, tolerance=TIE if closely else TOLERANCE, coarseness=1.0, given=None,
         shared=request.intermediates, uncut=frozenset(), awaited=frozenset(), few_orders=True,
     )  # fmt: skip
-    rows, paths = [], list[Path]()
+    rows, paths, merged = [], list[Path](), False
     for unit in (unit for unit in arch.computes if unit.enabled):
         key = einsum.name, unit.name, asked.intermediates
         if key not in spaces:
@@ -100,17 +104,18 @@ def floors_with_room(
             return None
         search = _Search(space.path.with_plans(asked, []), progress, space.choices, space.least(progress))
         own = space.own.with_plans(asked, [])
-        on_own = closely and search.machine is not arch and uses_of(own) <= CLOSELY
+        on_own = closely and search.machine is not arch and uses_of(own) <= most_uses
         found = search.rows_on(own, space.choices_of_own) if on_own else None
         found = search.rows() if found is None else found
         if found is None:
             return None
         rows.append(found)
+        merged |= search.machine is not arch and uses_of(own) <= ALL_LANES
         if closely and search.found and search.machine is arch:
             exact = found_on(own, request, search.found)
             paths += [] if exact is None else [exact]
     every = np.concatenate(rows) if rows else np.zeros((0, len(request.goals)))
-    return FloorsOfEinsum(every[nondominated(every)], tuple(paths))
+    return FloorsOfEinsum(every[nondominated(every)], tuple(paths), merged)
 
 
 type Chosen = tuple[ChainTemplate, LaneTable]
@@ -317,17 +322,20 @@ class FloorsBeforePlans:
     """Rows of costs of one instance that the Einsums of a cascade are no better than, without lists of choices.
 
     `rows`: without room, by Einsum; `roomy`, `close`: those that know of it, with a tolerance and without, as far as
-    there was time. What is better than these is a part of no cascade that is better than one known then. `best`: by the
-    first Einsum that is alike, the choices of mappings that are as good as `close` says.
+    there was time; `closest`: those with all lanes where `close` has merged ones. What is better than these is a part
+    of no cascade that is better than one known then. `best`: by the first Einsum that is alike, the choices of mappings
+    that are as good as these say.
     """
 
     cascade: CascadeProblem
     rows: dict[str, Floats] = field(default_factory=dict)
     roomy: dict[str, Floats] = field(default_factory=dict)
     close: dict[str, Floats] = field(default_factory=dict)
+    closest: dict[str, Floats] = field(default_factory=dict)
     best: dict[str, PlannedEinsum] = field(default_factory=dict)
     cut: set[str] = field(default_factory=set)
-    """Einsums whose close rows may rise further."""
+    """Einsums whose close rows may rise further; `merged`: since they have merged lanes."""
+    merged: set[str] = field(default_factory=set)
     without: dict[tuple[str, str], Floats] = field(default_factory=dict)
     """Close rows of an Einsum where the copy of an input that it reads is left out, by Einsum and copy."""
     spaces: dict[Hashable, _Space | None] = field(default_factory=dict)
@@ -355,17 +363,22 @@ class FloorsBeforePlans:
                 break
             request = replace(cascade.request(first), remainder=self.remainder(first, every, most))
             arch = cascade.spec.bound[first.name].arch
-            found = floors_with_room(first, arch, request, part, closely, self.spaces)
+            is_last = closely and first.name in self.merged
+            most_uses = ALL_LANES if is_last else CLOSELY
+            found = floors_with_room(first, arch, request, part, closely, self.spaces, most_uses)
             if found is None:
                 continue
             if closely and found.paths:
                 self.best[first.name] = PlannedEinsum(first, arch, cascade.request(first), found.paths)
-            self.cut -= {einsum.name for einsum in alike[key]}
-            self.cut |= {einsum.name for einsum in alike[key] if closely and part.stopped}
-            if closely:
+            # with all lanes one look has to do: it takes what time there is
+            names, is_merged = {einsum.name for einsum in alike[key]}, closely and found.merged and not is_last
+            is_cut = is_merged or (closely and part.stopped and not is_last)
+            self.cut = self.cut | names if is_cut else self.cut - names
+            self.merged = self.merged | names if is_merged and not part.stopped else self.merged - names
+            if closely and not is_last:
                 self.learn_without_copies(alike[key], request, part)
             for einsum in alike[key]:
-                known[einsum.name] = self.or_none(found.rows)
+                (self.closest if is_last else known)[einsum.name] = self.or_none(found.rows)
                 every[einsum.name] = np.maximum(every[einsum.name], cascade.times(einsum) * self.least(einsum))
 
     def learn_without_copies(self, alike: Sequence[Einsum], request: Request, token: Progress) -> None:
@@ -415,9 +428,14 @@ class FloorsBeforePlans:
             return None
         return Remainder(np.reshape(rest, (1, n)) / times, most / times**n)
 
+    @property
+    def every(self) -> tuple[Mapping[str, Floats], ...]:
+        """All rows, by Einsum."""
+        return self.rows, self.roomy, self.close, self.closest
+
     def of(self, einsum: Einsum) -> list[Floats]:
         """Sets of rows: an Einsum is no better than some row of each of them."""
-        return [rows[einsum.name] for rows in (self.rows, self.roomy, self.close) if einsum.name in rows]
+        return [rows[einsum.name] for rows in self.every if einsum.name in rows]
 
     def least(self, einsum: Einsum) -> Floats:
         """Least costs of one instance, one by one."""
