@@ -65,6 +65,8 @@ ANY_LOOPS: tuple[Cut, ...] = ((("", "any"), "", 0),)
 """In place of the loops of a key: they are not known."""
 OTHER_LOOPS: tuple[Cut, ...] = ((("", "other"), "", 0),)
 """In place of the loops of a key: they are others than those of all listed options that come later."""
+NO_ELEMENTS = 0
+"""The number of a sequence without elements."""
 FEW = 64
 """Rows that a table has room for at first."""
 
@@ -291,8 +293,13 @@ class StateNumbers:
         kind = UNEXPANDED if option.unexpanded else ABSENT if option.absent else PLAIN
         row = [kind, self.loops.of(option.loops)]
         for t in slots:
-            held, cuts = self.held.of(option.held.get(t, ())), self.cuts.of(option.cuts.get(t, ()))
-            row += [self.key(option.keys[t]), held, cuts, self.bits_of(option.bits.get(t, 0.0))]
+            held, cuts = option.held.get(t), option.cuts.get(t)
+            row += [
+                self.key(option.keys[t]),
+                self.held.of(held) if held else NO_ELEMENTS,
+                self.cuts.of(cuts) if cuts else NO_ELEMENTS,
+                self.bits_of(option.bits.get(t, 0.0)),
+            ]
         return row
 
     def listed_keys(self, step: EinsumOptions) -> Mapping[Slot, frozenset[int]]:

@@ -68,6 +68,12 @@ class NestPlan:
         backed = tuple((t, name) for t, _, name in self.backed)
         return self.depth, backed, self.held, tuple((i, t, name) for i, t, _, name in self.backing)
 
+    @cached_property
+    def backs(self) -> tuple[tuple[int, str, int], ...]:
+        """Shared tensors in rising order: each with the name of the memory that backs it and the level, -1 for none."""
+        outermost = [(t, name, -1) for t, _, name in self.backed]
+        return tuple(sorted([*outermost, *((t, name, i) for i, t, _, name in self.backing)]))
+
 
 def plan_of(rules: NestRules, compiled: TemplateTables) -> NestPlan:
     """The outer nests of a dataplacement, before any is listed."""

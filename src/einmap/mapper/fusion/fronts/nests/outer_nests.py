@@ -173,24 +173,23 @@ def signatures_of(rules: NestRules, nests: OuterNests) -> tuple[list[FusionSigna
 
 def _signature(rules: NestRules, plan: NestPlan, row: Ints, fused: int) -> FusionSignature:
     """The signature of an outer nest: how other Einsums see it."""
-    every = loops_of(plan, row)
-    loops, depths = [loop for _, loop in every[:fused]], row[2 + plan.depth :].tolist()
-    backed = [(t, name, 0) for t, _, name in plan.backed] + [(t, name, depths[i]) for i, t, _, name in plan.backing]
-    keys, cuts = [], []
-    for t, name, depth in sorted(backed, key=lambda of_node: of_node[0]):
-        seen = tuple(
-            [(loop.kind, rules.ranks[t][rules.numbers_of_variables[loop.variable]], loop.inner) for loop in loops]
-        )
-        key = Key(name, seen[:depth])
+    begin, depth, whole = 2 + 3 * plan.depth, 2 + plan.depth, row.tolist()
+    loops = whole[begin : begin + 5 * fused]
+    kinds, variables, tiles = [plan.names.kinds[kind] for kind in loops[::5]], loops[1::5], loops[3::5]
+    keys, cuts, held = [], [], []
+    for t, name, level in plan.backs:
+        ranks, above = rules.ranks[t], whole[depth + level] if level >= 0 else 0
+        seen = tuple(zip(kinds, [ranks[v] for v in variables], tiles, strict=True))
+        key = Key(name, seen[:above])
         keys.append((t, rules.signatures.keys.setdefault(key, key)))
-        if fused > depth:
-            cuts.append((t, tuple([in_time(cut) for cut in seen[depth:]])))
-    counts = tuple([(loop.kind, loop.outer // loop.inner) for loop in loops])
-    held = []
+        if fused > above:
+            cuts.append((t, tuple([in_time(cut) for cut in seen[above:]])))
+    levels = whole[begin + 4 : begin + 5 * whole[1] : 5] if plan.held else []
     for node in plan.held:
-        above = sum(level < node.level for level, _ in every)
-        is_lowered = node.lowered and depths[plan.depth + node.level] > 0
-        depth = above if node.lowered or node.above else depths[node.level]
-        if depth < fused:
-            held.append((node.tensor, depth, "" if is_lowered else node.memory))
+        stands = node.lowered or node.above
+        above = sum(level < node.level for level in levels) if stands else whole[depth + node.level]
+        is_lowered = node.lowered and whole[depth + plan.depth + node.level] > 0
+        if above < fused:
+            held.append((node.tensor, above, "" if is_lowered else node.memory))
+    counts = tuple(zip(kinds, [outer // tile for outer, tile in zip(loops[2::5], tiles, strict=True)], strict=True))
     return FusionSignature(tuple(keys), counts, tuple(sorted(held)), tuple(cuts))
