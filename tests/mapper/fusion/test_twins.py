@@ -8,7 +8,7 @@ import einmap
 from einmap.mapper.fusion.fronts import einsum_fronts
 from einmap.mapping import nodes as tree
 
-EINSUMS = ["X[m, n] = A[m, k] * B[k, n]", "Y[m, n] = X[m, n]"]
+EINSUMS = ["X[m, n] = A[m, k] * B[k, n]", "Y[m, n] = X[m, n]", "Z[m, n] = Y[m, n]"]
 
 
 def chains():
@@ -43,3 +43,12 @@ def test_chains_of_twins_have_their_own_loops():
             loops = [node for node in nodes[n_outer:] if isinstance(node, tree.Temporal)][: len(expected)]
             assert [(loop.rank_variable.default, loop.tile_shape.default) for loop in loops] == expected
     assert n_orders
+
+
+def test_signature_classes_are_listed_in_the_order_in_which_they_are_asked_for():
+    some = chains()
+    backwards = list(some.signature_classes)[::-1]
+    some.begin_again(2)
+    some.survey(dict.fromkeys(backwards))
+    assert len(backwards) > 2
+    assert list(some.listed) == backwards

@@ -205,7 +205,8 @@ class EinsumFronts:
         lists = {f: ClassList(o, met.get(f, ANYTHING), floors[f], most) for f, o in anew.items()}
         self._list_all(lists)
         postponed = {f: listed.bounds() for f, listed in lists.items() if listed.is_full}
-        for signature_class in anew.keys() - postponed.keys():
+        # in the order in which they are asked for: that of a set differs from process to process
+        for signature_class in (each for each in anew if each not in postponed):
             for signature in self.listed.get(signature_class, ()):
                 self._outer_nest_rows.pop(signature, None)
             self.listed[signature_class] = lists[signature_class].by_signature(self.meter)

@@ -158,8 +158,9 @@ class FrontListing:
                 self.too_large[chains, f] = TooLarge(requests[chains][f].limit, met.get(f, ANYTHING), some)
             if not surveyed.postponed and chains.statistics.outer_nests <= GROWTH * outer_nests:
                 self.class_steps[chains] *= 2
-            for signature_class in remainders.keys() - surveyed.postponed.keys():
-                remainder = remainders[signature_class]
+            for signature_class, remainder in remainders.items():
+                if signature_class in surveyed.postponed:
+                    continue
                 refined = Refined(requests[chains][signature_class].limit, () if remainder is None else (remainder,))
                 self.option_bounds.listed(chains, signature_class, refined, signature_class in surveyed.anew)
             if surveyed.anew or any(math.isinf(asked.limit) for asked in requests[chains].values()):
