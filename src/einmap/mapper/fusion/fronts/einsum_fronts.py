@@ -307,7 +307,7 @@ class EinsumFronts:
 
     def bounds(self, signature: FusionSignature) -> Floats:
         """Costs that no chain of a signature is below, a row for each outer nest."""
-        return self.outer_nest_rows(signature)[:, : len(self.request.goals)]
+        return self.outer_nest_rows(signature)[:, : len(self.request.goals)].copy()
 
     def backed(self, signature: FusionSignature) -> dict[int, tuple[str, float]]:
         """For each shared tensor (by its position) the memory that backs it, and the bits that its tile takes there."""
