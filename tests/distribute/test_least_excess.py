@@ -1,10 +1,10 @@
 """The least excess over limits, against every choice there is."""
 
 from dataclasses import replace
-from itertools import product
 
 import numpy as np
 import pytest
+from tests.amounts import few_and_many
 from tests.distribute.test_wide_selection import drawn, every_choice
 
 from einmap import Spec
@@ -66,10 +66,11 @@ def test_some_strategies_are_too_much():
     assert counts[1] < counts[0]
 
 
-def test_a_stopped_search_has_a_bound_that_holds():
+@few_and_many("seeds", (range(3),), (range(3, 10),), part="distribute")
+def test_a_stopped_search_has_a_bound_that_holds(seeds):
     stopped = Progress()
     stopped.stop()
-    for seed, _ in product(range(10), range(1)):
+    for seed in seeds:
         problem = excess_alone(seed)
         if problem.limits:
             selected = least_excess(problem, 20, stopped)
