@@ -63,7 +63,7 @@ class NestRules:
     most_per_axis: float
     apart: int = 1
     signatures: SignatureStore = field(default_factory=SignatureStore)
-    """Those of this search that are known, for whatever rules."""
+    """Signatures that this search has so far, for whatever rules."""
     _met: dict[MetLoops, tuple[Any, ...]] = field(default_factory=dict, init=False)
 
     @property
