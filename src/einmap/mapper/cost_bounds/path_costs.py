@@ -141,7 +141,7 @@ class PathCosts:
 
     @property
     def knows_costs(self) -> bool:
-        """Whether of two outer nests that go on alike one is no better than another that costs less so far."""
+        """Whether an outer nest that costs more so far than one that goes on alike may be left out."""
         return True
 
     def bits_outside(self, level: int, tensor: str) -> float:

@@ -79,7 +79,7 @@ class GrowingTables:
         return [way for way in ways if not _covered(rows, self.relaxed.values[way]).all()]
 
     def take(self, plans: Iterable[ChainTemplate], room: float) -> bool:
-        """Compile dataplacements that were not yet, in their order; False where there is no room for all (bytes)."""
+        """Compile dataplacements that are still to be, in order; False where `room` (bytes) is too little."""
         new = sorted((plan for plan in plans if plan not in self.has), key=self.place.__getitem__)
         if not new:
             return True
@@ -122,6 +122,6 @@ def _kind(plan: ChainTemplate) -> Kind:
 
 
 def _covered(rows: Floats, values: Floats) -> Bools:
-    """Which of some values are no less than one of `rows`, each of its objectives."""
+    """Which of some values have each objective as large as some one of `rows` has it, or larger."""
     covered: Bools = (rows[None] <= values[:, None]).all(axis=2).any(axis=1)
     return covered

@@ -333,10 +333,6 @@ class ZerosPricer(WindowedPricer):
             total += self.innermost(table, access, exchange)
         return total
 
-    def innermost(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
-        """Costs of what the compute exchanges of a tensor with its innermost memory: in tiles of one value."""
-        return self._once(table, ("innermost", access.tensor, exchange), lambda t: self._innermost(t, access, exchange))
-
     def _innermost(self, table: LaneTable, access: TensorAccess, exchange: Chain) -> Floats:
         costs = self.exchange_costs(table, access, exchange)
         weights = self.weights(access.tensor, exchange)[:, 0]
