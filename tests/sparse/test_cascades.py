@@ -16,6 +16,7 @@ import einmap
 from einmap.arch.component import Compute, Memory
 from einmap.errors import EinmapError, NoMappingError, NotSupportedError
 from einmap.mapper.compose import fused_zeros
+from einmap.mapper.cost_bounds.zeros import path as zeros_path
 from einmap.mapper.result.result import objective
 from einmap.mapper.zeros import fused_search
 from einmap.pareto import nondominated
@@ -157,22 +158,50 @@ def assert_best(found):
     assert result.lower_bound == reached[0, 0]
 
 
-def test_a_search_that_is_stopped_says_what_was_not_searched(monkeypatch):
-    monkeypatch.setattr(fused_search, "MOST_JUDGED", 3)
-    monkeypatch.setattr(fused_zeros, "MOST_AGAIN", 0)
+def two_products(savings, **sparsity):
+    """Two products of 4 x 4 x 4 values of which the first skips, on a memory and a buffer of 160 bits."""
     main, buffer = ({"type": "Memory", "name": name, "size": size, "leak_power": 0, "area": 0, "bits_per_action": 8,
                      "tensors": tensors, "actions": [{"name": n, "energy": joule, "throughput": 1} for n in ("read", "write")]}
                     for name, size, joule, tensors in (("Main", "inf", 8, {"keep": "~Intermediates", "may_keep": "All"}),
                                                        ("Buffer", 160, 1, {"keep": "All"})))  # fmt: skip
     compute = {"name": "compute", "energy": 1, "throughput": 1}
     mac = {"type": "Compute", "name": "MAC", "leak_power": 0, "area": 0, "actions": [compute]}
-    savings = [{"at": "Main", "do": "skip", "tensors": "B", "on": "A"}]
-    spec = einmap.Spec.from_dict({
+    return einmap.Spec.from_dict({
         "arch": {"nodes": [main, buffer, mac]},
         "workload": {"rank_sizes": {"M": 4, "N": 4, "K": 4, "P": 4}, "bits_per_value": {"All": 8},
                      "einsums": ["X[m, n] = A[m, k] * B[k, n]", "Z[m, p] = X[m, n] * D[n, p]"]},
-        "sparsity": {"densities": {"A": 0.2}, "savings": savings},
+        "sparsity": {"densities": {"A": 0.2}, "savings": savings, **sparsity},
     })  # fmt: skip
+
+
+AT_MAIN = [{"at": "Main", "do": "skip", "tensors": "B", "on": "A"}]
+
+
+def test_chains_whose_chances_further_out_are_in_windows_need_not_be_judged(monkeypatch):
+    spec = two_products(AT_MAIN, formats={"Main": {"A": "coo"}})
+    judged = einmap.map_workload(spec, metrics="energy")
+    monkeypatch.setattr(fused_search, "MOST_JUDGED", 0)
+    windows = einmap.map_workload(spec, metrics="energy")
+    assert windows.optimal and windows.cost.energy == judged.cost.energy
+    monkeypatch.setattr(zeros_path, "MOST_WINDOWS", 1)
+    assert not einmap.map_workload(spec, metrics="energy").optimal
+
+
+def test_with_few_windows_the_best_is_the_same(monkeypatch):
+    spec = two_products(
+        [*AT_MAIN, {"at": "Main", "do": "gate", "tensors": "X", "on": "B"}], densities={"A": 0.2, "B": 0.5}
+    )
+    every = einmap.map_workload(spec, metrics="energy")
+    monkeypatch.setattr(zeros_path, "MOST_WINDOWS", 3)
+    few = einmap.map_workload(spec, metrics="energy")
+    assert few.optimal and every.optimal and few.cost.energy == every.cost.energy
+
+
+def test_a_search_that_is_stopped_says_what_was_not_searched(monkeypatch):
+    monkeypatch.setattr(fused_search, "MOST_JUDGED", 3)
+    monkeypatch.setattr(fused_zeros, "MOST_AGAIN", 0)
+    monkeypatch.setattr(zeros_path, "MOST_WINDOWS", 1)
+    spec = two_products(AT_MAIN)
     stopped = einmap.map_workload(spec, metrics="energy")
     monkeypatch.undo()
     whole = einmap.map_workload(spec, metrics="energy")

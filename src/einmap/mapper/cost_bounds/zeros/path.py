@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from einmap.mapper.cost_bounds.coefficients import Pricer, pays_for_visits
 from einmap.mapper.cost_bounds.compute_path import MOST_LOOKED_AT, Path
+from einmap.mapper.cost_bounds.zeros.looking import Look, Tile, Windows
 from einmap.mapper.cost_bounds.zeros.rates import ZerosPricer
 from einmap.mapper.mapspace.enumeration import InOrder
 from einmap.mapper.mapspace.lanes.fanout_table import LaneTable, lane_table, most_uses
@@ -21,6 +23,9 @@ from einmap.mapper.templates.groups import Group
 from einmap.mapping.mapping import Mapping
 from einmap.model.batch.zero_tables import ZeroTables
 from einmap.sparse.savings import Sparsity
+
+MOST_WINDOWS = 64
+"""Windows of a dataplacement, in a search that looks at all of them together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +55,8 @@ class ZerosPath(Path):
     @property
     def prunes(self) -> bool:
         """Whether loops that are never better are left out."""
+        if self.zeros_pricer.windows is not None:
+            return False
         is_dense = not pays_for_visits(self.leaves)
         return self.request.prune and self.costs_nothing_less and is_dense and self.zeros_pricer.may_prune
 
@@ -59,13 +66,41 @@ class ZerosPath(Path):
         assert isinstance(self.pricer, ZerosPricer)
         return self.pricer
 
+    @cached_property
+    def without_windows(self) -> ZerosPricer:
+        """Coefficients of costs, whatever the chances further out are."""
+        pricer = self.zeros_pricer
+        return pricer if pricer.windows is None else pricer.with_windows(None, pricer.tables)
+
+    def windowed(self) -> list[ZerosPath]:
+        """Paths with windows of what stands further out that together have all mappings; this one where it is exact."""
+        pricer = self.zeros_pricer
+        if pricer.is_exact:
+            return [self]
+        by_looks: dict[tuple[Look | Tile, ...], list[ChainTemplate]] = {}
+        for plan in self.plans:
+            by_looks.setdefault(pricer.looks(plan.chains), []).append(plan)
+        return [
+            self._with_windows(windows, plans)
+            for looks, plans in by_looks.items()
+            for windows in pricer.parted(looks, MOST_WINDOWS)
+        ]
+
+    def _with_windows(self, windows: Windows, plans: Sequence[ChainTemplate]) -> ZerosPath:
+        """Some plans, which are others than those with other windows."""
+        other = copy(self)
+        other.plans = [replace(plan) for plan in plans]
+        other.pricer = self.zeros_pricer.with_windows(windows, self.zeros.tables)
+        other.without_windows, other.unknown = self.without_windows, []
+        return other
+
     def groups(self) -> Iterator[Group]:
         """Plans with the lanes that they admit, without those that the model does not know."""
         self.unknown = []
         for group in super().groups():
             by_known: dict[bytes, list[ChainTemplate]] = {}
             for plan in group.plans:
-                known = self.zeros_pricer.known(group.lanes, plan.chains)
+                known = self.without_windows.known(group.lanes, plan.chains)
                 by_known.setdefault(known.tobytes(), []).append(plan)
             for flags, plans in by_known.items():
                 known = np.frombuffer(flags, dtype=bool)

@@ -66,7 +66,7 @@ class ZerosPricer(WindowedPricer):
 
     # what pricers with other windows and formats have in common
 
-    def with_windows(self, windows: Windows, tables: ZeroTables) -> ZerosPricer:
+    def with_windows(self, windows: Windows | None, tables: ZeroTables) -> ZerosPricer:
         """This pricer with other windows and formats; what does not depend on these is known to both."""
         other = replace(self, windows=windows, tables=tables)
         other._known = self._known

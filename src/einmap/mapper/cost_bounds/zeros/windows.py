@@ -9,7 +9,7 @@ exact.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -127,6 +127,24 @@ class WindowedPricer(TilesPricer):
         first, end = self.windows[look]
         at = (first + end) // 2
         return {**self.windows, look: (first, at)}, {**self.windows, look: (at, end)}
+
+    def parted(self, looks: Sequence[Look | Tile], most: int) -> list[Windows]:
+        """Windows of some places that together leave nothing out: as many as make costs exact, or `most`.
+
+        Those of which least is known are parted first.
+        """
+        whole, done = replace(self, windows=self.whole(looks)), list[Windows]()
+        waiting = [(whole.greatest_spread, whole)]
+        while waiting:
+            _, widest = waiting.pop(max(range(len(waiting)), key=lambda i: waiting[i][0]))
+            halves = widest.halves() if len(waiting) + len(done) + 2 <= most else None
+            if halves is None:
+                assert widest.windows is not None
+                done.append(widest.windows)
+            else:
+                parts = [replace(self, windows=windows) for windows in halves]
+                waiting += [(part.greatest_spread, part) for part in parts]
+        return done
 
     def granted_chances(self, table: LaneTable, tensor: str, parent: int) -> tuple[Chance, Chance]:
         """Chances in windows that what passes of a tensor below a memory is done, and that it takes time.
