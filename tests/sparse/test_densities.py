@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from einmap.sparse import known as known_zeros
-from einmap.sparse.densities import Structured, Uniform
+from einmap.sparse.densities import Structured, Uniform, all_zero
 from einmap.sparse.known import Known
 
 
@@ -35,6 +35,21 @@ SMALL = [
     Structured((4, 2), 0, 1, 4),
     Structured((2, 6), 1, 2, 3),
 ]
+
+
+@pytest.mark.parametrize("whole", [2**20, 10**9, 10**12, 10**18])
+@pytest.mark.parametrize("few", [65, 20_000])
+@pytest.mark.parametrize("mean", [0.001, 1, 40])
+def test_zeros_of_large_tensors_are_as_likely_as_one_drawn_after_the_other(whole, few, mean):
+    many = max(few, round(mean * whole / few))
+    one_by_one = math.exp(math.fsum(math.log1p(-many / (whole - i)) for i in range(few)))
+    assert all_zero(whole, many, few) == pytest.approx(one_by_one, rel=1e-11)
+    assert all_zero(whole, few, many) == all_zero(whole, many, few)
+
+
+def test_all_of_a_large_tensor_but_some_have_no_zeros_alone():
+    assert all_zero(10**12, 5 * 10**11, 5 * 10**11) == 0
+    assert all_zero(10**12, 10**6, 10**12 - 10**6 - 3) == 0
 
 
 def boxes(shape):

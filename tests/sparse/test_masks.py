@@ -38,6 +38,7 @@ def npy_of(array, **options):
     return file.getvalue()
 
 
+MTX = b"%%MatrixMarket matrix coordinate real general\n"
 BAD = {
     "pickled.npy": (npy_of(np.array([{}, 1], dtype=object), allow_pickle=True), "numbers were expected"),
     "text.npy": (npy_of(np.array(["a"])), "numbers were expected"),
@@ -46,9 +47,16 @@ BAD = {
     "none.npy": (b"", "cannot be read"),
     "other.npz": (b"PK", "cannot be read"),
     "first.mtx": (b"hello\n", "does not begin"),
-    "sizes.mtx": (b"%%MatrixMarket matrix coordinate real general\n9 9 1\n1 1 1\n", "has the sizes"),
+    "sizes.mtx": (b"%%MatrixMarket matrix coordinate real general\n9 9 1\n1 1 1\n", "has shape"),
     "outside.mtx": (b"%%MatrixMarket matrix coordinate real general\n2 3 1\n3 1 1\n", "outside"),
     "fewer.mtx": (b"%%MatrixMarket matrix coordinate real general\n2 3 2\n1 1 1\n", "has 1 entry, 2 were"),
+    "more.mtx": (MTX + b"2 3 1\n1 1 1\n2 2 2\n", "line 4: more than the 1 entry"),
+    "more_values.mtx": (MTX.replace(b"coordinate", b"array") + b"2 3" + b"\n1" * 7, "line 9: more than the 6 values"),
+    "diagonal.mtx": (MTX.replace(b"general", b"diagonal") + b"2 3 1\n1 1 1\n", "does not begin"),
+    "negative.mtx": (MTX + b"2 3 -1\n", "line 2: sizes are whole numbers, found '-1'"),
+    "two_sizes.mtx": (MTX + b"% text\n2 3\n1 1 1\n", "line 3: rows, columns and the number of entries were expected"),
+    "half.mtx": (MTX + b"2 3 1\n1.5 1 1\n", "line 3: rows and columns are whole numbers, found '1.5'"),
+    "no_value.mtx": (MTX + b"2 3 1\n\n1 1 one\n", "line 4: a number was expected, found 'one'"),
     "words.mtx": (b"%%MatrixMarket matrix coordinate real general\n2 3 1\na b c\n", "cannot be read"),
     "empty.mtx": (b"%%MatrixMarket matrix coordinate real general\n2 3 1\n1\n", "cannot be read"),
     "nan.npy": (npy_of(np.array([[0, 1, 0], [1, 0, np.nan]])), r"'nan.npy' holds NaN at \[1, 2\]"),

@@ -235,3 +235,48 @@ def test_of_a_density_only_what_is_wrong_with_its_own_form_is_told(density, told
         einmap.evaluate(spec_of(f"  densities: {{A: {density}}}"))
     text = str(found.value)
     assert told in text and "union" not in text and text.count("sparsity.densities") == 1
+
+
+@pytest.mark.parametrize(
+    ("formats", "place", "said"),
+    [
+        ("[{format: CP}]", "A[0]", "FormatLevel needs the field 'ranks'"),
+        ("[csr, [{format: CP, ranks: [M, K], bit: 4}]]", "A[1][0].bit", "unknown field 'bit' of FormatLevel"),
+        ("{format: CP, ranks: [M, K]}", "A", "levels of a format are a list, such as"),
+        ("{nam: csr}", "A", "NamedFormat needs the field 'name'"),
+        ("[{format: U, ranks: [M, K], bits: 3}]", "A", "a level of U has no metadata, found bits of it for 'A'"),
+    ],
+)
+def test_what_is_wrong_in_a_format_is_said_of_the_form_that_is_written(formats, place, said):
+    with pytest.raises(EinmapError) as error:
+        _ = spec_of(f"  formats: {{Main: {{A: {formats}}}}}\n").sparsity
+    assert f"sparsity.formats.Main.{place}: {said}" in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("density", "said"),
+    [
+        ("{uniform: 0.5, along: K}", "along is the rank of structured, and the density of 'A' is uniform"),
+        ("{band: [1, 1], along: K}", "along is the rank of structured, and the density of 'A' is band"),
+        ("25%", "density of 'A' must be a number from 0 to 1, found '25%'\n  hint: write 0.25"),
+    ],
+)
+def test_a_density_is_refused_with_what_to_write(density, said):
+    with pytest.raises(SpecError) as error:
+        _ = spec_of(f"  densities: {{A: {density}}}\n").sparsity
+    assert said in str(error.value)
+
+
+def test_a_key_without_a_value_is_named_where_it_stands(tmp_path):
+    (tmp_path / "spec.yaml").write_text(BASE + "\nsparsity:\n  densities:\n  formats: {}\n")
+    line = 1 + BASE.count("\n") + 2
+    with pytest.raises(SpecError, match=rf"spec\.yaml:{line}:3: sparsity\.densities: expected a dictionary"):
+        _ = einmap.load(tmp_path / "spec.yaml").sparsity
+
+
+def test_a_mask_of_another_shape_is_refused_with_the_ranks_in_their_order(tmp_path):
+    np.save(tmp_path / "turned.npy", np.ones((8, 4)))
+    (tmp_path / "spec.yaml").write_text(BASE + "\nsparsity: {densities: {A: {file: turned.npy}}}\n")
+    with pytest.raises(SpecError, match=r"has shape \(8, 4\), the tensor has \(4, 8\)") as found:
+        _ = einmap.load(tmp_path / "spec.yaml").sparsity
+    assert found.value.hint == "the ranks of 'A' are {M: 4, K: 8}, in this order"

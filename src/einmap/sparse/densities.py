@@ -14,7 +14,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import ceil, comb, exp, floor, lgamma, prod
+from math import ceil, comb, exp, floor, lgamma, log1p, prod
 from typing import Any
 
 import numpy as np
@@ -22,6 +22,9 @@ import numpy as np
 from einmap.arrays import Amounts, Bools, Floats, Wholes
 from einmap.errors import NotSupportedError
 from einmap.sparse.known import Known
+
+LARGE = 2**20
+"""Values from which on the logarithm of a factorial has too few digits to be taken from another one."""
 
 type Density = Uniform | Structured | Even | Known
 type Along = Sequence[Wholes]
@@ -72,9 +75,9 @@ class Uniform(_Anywhere):
     def _filled(self, values: Any) -> Amounts:
         """Probability that so many values have a nonzero."""
         if isinstance(values, int):
-            return 1 - _all_zero(prod(self.shape), self.nonzeros, values)
+            return 1 - all_zero(prod(self.shape), self.nonzeros, values)
         different, places = np.unique(values, return_inverse=True)
-        chances = np.array([1 - _all_zero(prod(self.shape), self.nonzeros, int(n)) for n in different])
+        chances = np.array([1 - all_zero(prod(self.shape), self.nonzeros, int(n)) for n in different])
         found: Floats = chances[places].reshape(values.shape)
         return found
 
@@ -247,7 +250,7 @@ def _together(values: Any, lanes: tuple[int, ...], alike: int) -> Any:
 
 
 @lru_cache(maxsize=2**14)
-def _all_zero(whole: int, nonzeros: int, values: int) -> float:
+def all_zero(whole: int, nonzeros: int, values: int) -> float:
     """Probability that some values of a whole are all zero: C(whole - values, nonzeros) / C(whole, nonzeros)."""
     rest = whole - values
     if values == 0 or nonzeros == 0:
@@ -260,7 +263,32 @@ def _all_zero(whole: int, nonzeros: int, values: int) -> float:
     if few <= 64:  # C(S - a, b) / C(S, b), and a and b may change places
         many = max(values, nonzeros)
         return prod((whole - many - i) / (whole - i) for i in range(few))
-    return exp(_log_comb(rest, nonzeros) - _log_comb(whole, nonzeros))
+    if whole < LARGE:
+        return exp(_log_comb(rest, nonzeros) - _log_comb(whole, nonzeros))
+    return _all_zero_of_many(whole, max(values, nonzeros), few)
+
+
+def _all_zero_of_many(whole: int, many: int, few: int) -> float:
+    """C(whole - many, few) / C(whole, few) for a large whole, of which logarithms of factorials have no digits left.
+
+    Stirling's series for ln n!, with what is equal in the four of them taken out: of n ln n - n what is left is
+    few ln(1 - many / whole) + whole h(few / whole) - (whole - many) h(few / (whole - many)).
+    """
+    rest = whole - many
+    left = rest - few
+    if left < few:  # at most (2 few / whole)^few, less than 1e-250
+        return 0.0
+    exact = few * log1p(-many / whole) + whole * _bend(few / whole) - rest * _bend(few / rest)
+    halves = 0.5 * log1p(few * (many / whole) / left)
+    twelfths = (1 / rest + 1 / (whole - few) - 1 / whole - 1 / left) / 12
+    return exp(min(0.0, exact + halves + twelfths))
+
+
+def _bend(x: float) -> float:
+    """The number h(x) = (1 - x) ln(1 - x) + x, of small x by its series x^2 / 2 + x^3 / 6 + x^4 / 12 + ..."""
+    if x > 0.05:
+        return (1 - x) * log1p(-x) + x
+    return sum(x**k / (k * (k - 1)) for k in range(2, 14))
 
 
 def _hypergeometric(whole: int, nonzeros: int, values: int) -> Floats:

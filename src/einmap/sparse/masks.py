@@ -28,8 +28,14 @@ MOST_BYTES = 8 * MOST_VALUES + 4096
 """Bytes of the largest file, and of the largest array in one."""
 KINDS = (".npy", ".npz", ".mtx", ".txt")
 """Endings of files that may hold a mask."""
+SYMMETRIES = ("general", "symmetric", "skew-symmetric", "hermitian")
+_SIZES = {"coordinate": "rows, columns and the number of entries", "array": "rows and columns"}
 _LINE = 4096
 """Characters of the longest line of a Matrix Market file."""
+
+
+class WrongShape(SpecError):
+    """A mask of another shape than its tensor."""
 
 
 def read_mask(path: Path, shape: Sequence[int]) -> Bools:
@@ -48,7 +54,7 @@ def read_mask(path: Path, shape: Sequence[int]) -> Bools:
     except (OSError, ValueError, IndexError, EOFError, zipfile.BadZipFile) as problem:
         raise SpecError(f"{short(path.name)} cannot be read: {short(str(problem))}") from None
     if mask.shape != tuple(shape):
-        raise SpecError(f"{short(path.name)} has shape {mask.shape}, the tensor has {tuple(shape)}")
+        raise WrongShape(f"{short(path.name)} has shape {mask.shape}, the tensor has {tuple(shape)}")
     return mask
 
 
@@ -74,7 +80,7 @@ def _array(file: IO[bytes], name: str, shape: tuple[int, ...]) -> Bools:
     if kind.hasobject or kind.kind not in "biufc":
         raise SpecError(f"{short(name)} holds {kind}, numbers were expected")
     if found != shape:
-        raise SpecError(f"{short(name)} has shape {found}, the tensor has {shape}")
+        raise WrongShape(f"{short(name)} has shape {found}, the tensor has {shape}")
     count = prod(found)
     data = file.read(count * kind.itemsize)
     if len(data) < count * kind.itemsize:
@@ -115,33 +121,28 @@ def _matrix_market(path: Path, shape: tuple[int, ...]) -> Bools:
         head = file.readline(_LINE).lower().split()
         if (
             len(head) != 5
-            or head[0] != "%%matrixmarket"
-            or head[1] != "matrix"
+            or head[:2] != ["%%matrixmarket", "matrix"]
             or head[2] not in ("coordinate", "array")
+            or head[4] not in SYMMETRIES
         ):
             raise SpecError(
                 f"{short(path.name)} does not begin as a Matrix Market file",
                 hint="its first line is: %%MatrixMarket matrix coordinate real general",
             )
-        lines = (line.split() for line in iter(lambda: file.readline(_LINE), "") if not line.startswith("%"))
-        numbers = (line for line in lines if line)
-        sizes = [int(word) for word in next(numbers, [])]
-        if tuple(sizes[:2]) != shape or len(sizes) != (3 if head[2] == "coordinate" else 2):
-            raise SpecError(f"{short(path.name)} has the sizes {sizes}, the tensor has {shape}")
-        mask = np.zeros(shape, dtype=bool)
+        numbered = _numbered(file)
+        number, words = next(numbered, (1, []))
+        sizes = [_whole(word, number, "sizes") for word in words]
+        if len(sizes) != (3 if head[2] == "coordinate" else 2):
+            raise ValueError(f"line {number}: {_SIZES[head[2]]} were expected, found {' '.join(words)!r}")
+        if tuple(sizes[:2]) != shape:
+            raise WrongShape(f"{short(path.name)} has shape {tuple(sizes[:2])}, the tensor has {shape}")
         if head[2] == "array":
             if head[4] != "general":
                 raise SpecError(f"{short(path.name)}: arrays are read where they are general, found {short(head[4])}")
-            values = list[bool]()
-            for line in islice(numbers, prod(shape)):
-                index = len(values) % shape[0], len(values) // shape[0]
-                values.append(_is_nonzero(path.name, line, index))
-            if len(values) != prod(shape):
-                text = f"{short(path.name)} has {counted(len(values), 'value')}, {prod(shape):,} were expected"
-                raise SpecError(text)
-            return np.array(values, dtype=bool).reshape(shape, order="F")
+            return _array_values(path.name, numbered, shape)
+        mask = np.zeros(shape, dtype=bool)
         found = 0
-        for row, column in _entries(path.name, islice(numbers, sizes[2]), shape):
+        for row, column in _entries(path.name, islice(numbered, sizes[2]), shape):
             found += 1
             if row < 0:
                 continue
@@ -151,24 +152,61 @@ def _matrix_market(path: Path, shape: tuple[int, ...]) -> Bools:
         if found != sizes[2]:
             entries = f"{found:,} entr{'y' if found == 1 else 'ies'}"
             raise SpecError(f"{short(path.name)} has {entries}, {sizes[2]:,} were expected")
+        _check_end(numbered, f"{sizes[2]:,} entr{'y' if sizes[2] == 1 else 'ies'}")
     return mask
 
 
-def _is_nonzero(name: str, words: Sequence[str], index: tuple[int, int]) -> bool:
-    """Whether a value, of one or two numbers, is not zero. Raises SpecError where one is NaN."""
-    numbers = [float(word) for word in words]
+def _numbered(file: IO[str]) -> Iterator[tuple[int, list[str]]]:
+    """Words of each line after the first one, with its number; comments and empty lines left out."""
+    for number, line in enumerate(iter(lambda: file.readline(_LINE), ""), 2):
+        if not line.startswith("%") and (words := line.split()):
+            yield number, words
+
+
+def _check_end(numbered: Iterator[tuple[int, list[str]]], told: str) -> None:
+    number, _ = next(numbered, (0, []))
+    if number:
+        raise ValueError(f"line {number}: more than the {told} that the file says it has")
+
+
+def _whole(word: str, number: int, what: str) -> int:
+    if not (word.isascii() and word.isdigit()):
+        raise ValueError(f"line {number}: {what} are whole numbers, found {word!r}")
+    return int(word)
+
+
+def _array_values(name: str, numbered: Iterator[tuple[int, list[str]]], shape: tuple[int, ...]) -> Bools:
+    values = list[bool]()
+    for number, words in islice(numbered, prod(shape)):
+        index = len(values) % shape[0], len(values) // shape[0]
+        values.append(_is_nonzero(name, words, number, index))
+    if len(values) != prod(shape):
+        raise SpecError(f"{short(name)} has {counted(len(values), 'value')}, {prod(shape):,} were expected")
+    _check_end(numbered, counted(prod(shape), "value"))
+    return np.array(values, dtype=bool).reshape(shape, order="F")
+
+
+def _is_nonzero(name: str, words: Sequence[str], number: int, index: tuple[int, int]) -> bool:
+    """Whether a value, of one or two numbers, in a line is not zero. Raises SpecError where one is NaN."""
+    try:
+        numbers = [float(word) for word in words]
+    except ValueError:
+        raise ValueError(f"line {number}: a number was expected, found {' '.join(words)!r}") from None
     if any(math.isnan(one) for one in numbers):
         raise _not_a_number(name, index)
     return any(numbers)
 
 
-def _entries(name: str, lines: Iterator[list[str]], shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+def _entries(name: str, numbered: Iterator[tuple[int, list[str]]], shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
     """Row and column of each entry, -1 twice for a zero that is written."""
-    for line in lines:
-        row, column = int(line[0]) - 1, int(line[1]) - 1
+    for number, words in numbered:
+        if len(words) < 2:
+            raise ValueError(f"line {number}: a row and a column were expected, found {words[0]!r}")
+        row, column = (_whole(word, number, "rows and columns") - 1 for word in words[:2])
         if not (0 <= row < shape[0] and 0 <= column < shape[1]):
-            raise ValueError(f"entry {line[0]} {line[1]} is outside of {shape[0]} x {shape[1]}")
-        yield (row, column) if len(line) == 2 or _is_nonzero(name, line[2:], (row, column)) else (-1, -1)
+            raise ValueError(f"line {number}: entry {words[0]} {words[1]} is outside of {shape[0]} x {shape[1]}")
+        is_nonzero = len(words) == 2 or _is_nonzero(name, words[2:], number, (row, column))
+        yield (row, column) if is_nonzero else (-1, -1)
 
 
 def _digits(path: Path, shape: tuple[int, ...]) -> Bools:

@@ -31,7 +31,7 @@ from einmap.model.sparsity.expected import EinsumZeros, Passed, TensorZeros
 from einmap.model.sparsity.sums import lane_loops
 from einmap.model.sparsity.visits import Around
 from einmap.model.traffic.tensor_traffic import Exchange, TensorTraffic
-from einmap.sparse.densities import Density, Uniform
+from einmap.sparse.densities import LARGE, Density, Uniform, all_zero
 from einmap.sparse.savings import Sparsity
 
 MOST_WORK = 200_000
@@ -66,6 +66,10 @@ class Deciding:
         rest = self.whole_values - values
         if rest < self.nonzeros:
             return 0.0
+        if self.whole_values >= LARGE:
+            fewer = all_zero(self.whole_values, self.nonzeros, int(values))
+            more = all_zero(self.whole_values, self.nonzeros, ceil(values))
+            return float(fewer ** (1 - values % 1) * more ** (values % 1))
         logs = _log_choices(rest, self.nonzeros) - _log_choices(self.whole_values, self.nonzeros)
         return float(np.exp(logs))
 

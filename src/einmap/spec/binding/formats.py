@@ -75,6 +75,9 @@ class FormatBinder:
             kind: Kind = word_in(level, "format", self.at, listing="formats")
             if level.entries is not None and kind != "ELL":
                 raise SpecError(f"a level of {kind} has no fixed number of entries", at=self.at, hint="ELL has")
+            if level.bits is not None and kind == "U":
+                text = f"a level of U has no metadata, found bits of it for {self.tensor!r}"
+                raise SpecError(text, at=self.at, hint="leave out bits")
             bits = None if level.bits is None else self._whole(level.bits, "bits", 0)
             levels.append((kind, tuple(order[part] for part in parts), bits, self._entries(level.entries)))
         if levels[-1][0] == "UOP" or not all(group for _, group, _, _ in levels):

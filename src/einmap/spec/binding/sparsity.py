@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,7 +24,7 @@ from einmap.sparse.blocks import fitting
 from einmap.sparse.densities import Density, Even, Structured, Uniform
 from einmap.sparse.formats import Format
 from einmap.sparse.known import Known
-from einmap.sparse.masks import KINDS, banded, check_size, read_mask
+from einmap.sparse.masks import KINDS, WrongShape, banded, check_size, read_mask
 from einmap.sparse.propagated import written_density
 from einmap.sparse.savings import Fills, Saving, Sparsity
 from einmap.spec.binding.formats import FormatBinder
@@ -42,6 +43,7 @@ from einmap.visible import short
 
 MOST_OF_A_BLOCK = 4096
 """Values of the largest block of a structured density."""
+_PERCENT = re.compile(r"\s*(\d+\.?\d*)\s*%\s*")
 _FORMS = ("uniform", "structured", "even", "band", "file")
 
 type Sizes = Mapping[str, int]
@@ -175,6 +177,9 @@ class SparsityBinder:
                 f"the density of {tensor!r} is given {len(forms)} times", at=at, hint=f"one of {', '.join(_FORMS)}"
             )
         try:
+            if given.along is not None and forms != ["structured"]:
+                text = f"along is the rank of structured, and the density of {tensor!r} is {forms[0]}"
+                raise SpecError(text, hint="leave out along")
             density = getattr(self, f"_{forms[0]}")(tensor, given, shape, scope, at)
             if given.seed is None:
                 return density  # type: ignore[no-any-return]
@@ -197,6 +202,9 @@ class SparsityBinder:
         if isinstance(given, str) and given.strip().endswith(KINDS):
             text = f"density of {tensor!r} must be a number, found {short(given)}"
             raise SpecError(text, at=at, hint=f"for the zeros of a file write {{file: {short(given.strip())}}}")
+        if isinstance(given, str) and (percent := _PERCENT.fullmatch(given)):
+            text = f"density of {tensor!r} must be a number from 0 to 1, found {short(given)}"
+            raise SpecError(text, at=at, hint=f"write {float(percent[1]) / 100:g}")
         part = float(number(given, scope, at=at, what=f"density of {tensor!r}", minimum=0))
         if part > 1:
             raise SpecError(f"density of {tensor!r} must be at most 1, found {part:g}", at=at)
@@ -231,7 +239,12 @@ class SparsityBinder:
         path = (folder / str(given.file)).resolve()
         if not path.is_relative_to(folder):
             raise SpecError(f"the path {short(given.file)} leads out of the folder of its specification", at=at)
-        return Known(read_mask(path, shape))
+        try:
+            return Known(read_mask(path, shape))
+        except WrongShape as problem:
+            ranks = ", ".join(f"{rank}: {size}" for rank, size in self.sizes[tensor].items())
+            problem.hint = f"the ranks of {tensor!r} are {{{ranks}}}, in this order"
+            raise
 
     def _pair(self, name: str, given: Sequence[object], scope: Scope, at: At) -> tuple[int, int]:
         if len(given) != 2:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any, ClassVar, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Tag, ValidationError
 
 from einmap.errors import At, EinmapError, SpecError, did_you_mean
 from einmap.expressions.evaluator.budget import MAX_BITS
@@ -128,15 +128,18 @@ def _located(
     # members of unions appear in Pydantic's path, fields and positions are what the user wrote
     steps: list[str | int] = []
     owner: type[BaseModel] = model
-    parent = owner
+    parent, annotation = owner, None
     for step in error["loc"]:
         parent = owner
         if isinstance(step, int):
             steps.append(step)
         elif step in owner.model_fields:
             steps.append(step)
-            owner = _model_of(owner.model_fields[step].annotation) or owner
-        elif not _is_type(str(step)) and (
+            annotation = owner.model_fields[step].annotation
+            owner = _model_of(annotation) or owner
+        elif _is_type(str(step)):
+            owner = _model_of(_member(annotation, str(step))) or owner
+        elif (
             error["type"] == "extra_forbidden"
             or not str(step)[:1].isupper()
             or _stands(root, (*path, *steps, str(step)))
@@ -234,7 +237,12 @@ def _of_union(
     parts = unions[error["loc"]]
     deeper = [part for part in parts if part["loc"]]
     if deeper:
-        return [{**part, "loc": (*error["loc"], *part["loc"])} for part in _merged(deeper)]
+        # which alternative is meant, where one is: its model knows the fields
+        meant = {part["within"] for part in deeper}
+        begin = (*error["loc"], *(meant if len(meant) == 1 else ()))
+        return [{**part, "loc": (*begin, *part["loc"])} for part in _merged(deeper)]
+    if len(parts) == 1 and parts[0]["type"] == "value_error":  # what a model says of itself
+        return [{**parts[0], "loc": error["loc"]}]
     kinds = dict.fromkeys(_KINDS[part["within"].partition("[")[0]] for part in parts)
     *others, last = kinds
     expected = f"{', '.join(others)} or {last}" if others else last
@@ -244,6 +252,14 @@ def _of_union(
 def _is_type(step: str) -> bool:
     """Pydantic names the members of a union in its paths."""
     return step in {"bool", "int", "float", "str"} or step.startswith(("list[", "dict["))
+
+
+def _member(annotation: Any, kind: str) -> Any:
+    """The alternative of a union that is tagged so; None where there is none."""
+    inner, *tags = get_args(annotation) or (None,)
+    if any(isinstance(tag, Tag) and tag.tag == kind for tag in tags):
+        return inner
+    return next((found for one in get_args(annotation) if (found := _member(one, kind)) is not None), None)
 
 
 def _model_of(annotation: Any) -> type[BaseModel] | None:

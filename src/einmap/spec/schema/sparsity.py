@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from pydantic import Discriminator, Tag
+from pydantic import BeforeValidator, Discriminator, Tag
 
 from einmap.sparse.formats import NAMED
 from einmap.spec.schema.base import Expression, Input, SetExpression
@@ -81,10 +81,10 @@ class FormatLevelInput(Input):
         default=...,
     )
     bits: Expression | None = documented(
-        "Bits of one coordinate, run or offset.",
+        "Bits of one coordinate, run or offset, or of each position of a bitmask.",
         14,
         unit="bits",
-        without="what places of the whole tensor need",
+        without="what places of the whole tensor need; 1 in a bitmask",
     )
     entries: Expression | None = documented(
         "With `ELL`: coordinates of each fiber, those that are not used included.",
@@ -116,6 +116,8 @@ class NamedFormatInput(Input):
 def _kind(value: Any) -> str:
     """Which of its forms a format is written in, as the name of the type; lists of dictionaries are levels."""
     match value:
+        case dict() if _is_level(value):
+            return "list[level]"
         case dict() | NamedFormatInput():
             return "dict[format]"
         case list() if any(not isinstance(one, dict | FormatLevelInput) or _is_named(one) for one in value):
@@ -135,9 +137,20 @@ def _is_named(value: Any) -> bool:
     return isinstance(value, dict) and "name" in value and "format" not in value
 
 
+def _is_level(value: Any) -> bool:
+    return "name" not in value and ("format" in value or "ranks" in value)
+
+
+def _as_levels(value: Any) -> Any:
+    """Refuse a level that stands where levels are expected."""
+    if isinstance(value, dict):
+        raise ValueError("levels of a format are a list, such as [{format: CP, ranks: [M, K]}]")
+    return value
+
+
 _Text = Annotated[str, Tag("str")]
 _Named = Annotated[NamedFormatInput, Tag("dict[format]")]
-_Levels = Annotated[list[FormatLevelInput], Tag("list[level]")]
+_Levels = Annotated[list[FormatLevelInput], BeforeValidator(_as_levels), Tag("list[level]")]
 FormatInput = Annotated[_Text | _Named | _Levels, Discriminator(_kind_of_one)]
 """One format: a name, a name with blocks, or levels."""
 _Choice = Annotated[list[FormatInput], Tag("list[format]")]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from ruamel.yaml import YAML
@@ -269,6 +269,9 @@ class _Builder:
             if depth == 1 and event_of_value.anchor and not isinstance(event_of_value, AliasEvent):
                 self.anchored[key.text] = event_of_value.anchor
             height = max(height, value.height)
+            raw = value.raw
+            if isinstance(raw, RawScalar) and _is_nothing(event_of_value):
+                raw = replace(raw, at=key.at)  # YAML tells the place of what comes next
             if key.text in MERGE_KEYS and not key.quoted:
                 merges.append((key, value.raw))
                 continue
@@ -280,7 +283,7 @@ class _Builder:
                 key_at[first] = key.at
             else:
                 key_at.append(key.at)
-            pairs[key.text] = value.raw
+            pairs[key.text] = raw
         local = RawMap(tuple(pairs.items()), tag=tag, at=self._at(event), key_at=tuple(key_at))
         return merged(local, merges), height
 
@@ -347,6 +350,11 @@ def _measure(raw: Raw, sizes: dict[int, tuple[int, int]]) -> tuple[int, int]:
         parts = [_measure(child, sizes) for child in children]
         sizes[id(raw)] = 1 + sum(size for size, _ in parts), 1 + max((height for _, height in parts), default=0)
     return sizes[id(raw)]
+
+
+def _is_nothing(event: Any) -> bool:
+    """Whether a key has no value."""
+    return isinstance(event, ScalarEvent) and event.tag is None and event.style in (None, "") and not event.value
 
 
 def _resolved(text: str, at: At) -> Scalar:
