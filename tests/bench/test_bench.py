@@ -2,6 +2,7 @@
 
 import csv
 import json
+from math import prod
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,15 +17,16 @@ import einmap
 from einmap.bench import bench, refine
 from einmap.bench.bench import MAPPED, benchmark
 from einmap.bench.cascades import attention_of, fractions_of, one_by_one
-from einmap.bench.compiler import Library
+from einmap.bench.compiler import Library, compiler_at_hand
 from einmap.bench.refine import refined
+from einmap.bench.register_tile import in_registers
 from einmap.bench.result import Spread
 from einmap.bench.search import mapped
 from einmap.bench.timing import Times, in_turn
 from einmap.bench.values import by_numpy, inputs_of
 from einmap.einsum.numeric import run as evaluated
 from einmap.emit.fast.fast_c import fast_nest
-from einmap.errors import NoMappingError, SpecError
+from einmap.errors import NoMappingError, NotSupportedError, SpecError
 from einmap.matmul.measured import as_arch
 from einmap.matmul.measured.registers import Tile
 from einmap.matmul.measured.this_cpu import Cache, Processor
@@ -127,13 +129,16 @@ def ours_bytes(spec):
 
 @needs_compiler
 def test_a_wrong_value_is_found_and_ends_with_status_1(files, run, monkeypatch):  # noqa: F811
-    right = Library.__call__
+    right = Library.on
 
     def wrong(library, arrays):
-        right(library, arrays)
-        arrays[-1][3, 2] += 1
+        def run():
+            right(library, arrays)()
+            arrays[-1][3, 2] += 1
 
-    monkeypatch.setattr(Library, "__call__", wrong)
+        return run
+
+    monkeypatch.setattr(Library, "on", wrong)
     done = run("bench", *files, "--repeats", 1)
     assert done.status == 1
     assert "WRONG: 1 values differ" in " ".join(done.out.split())
@@ -318,3 +323,44 @@ def test_a_search_that_finds_nothing_begins_again_with_fewer_tile_shapes(monkeyp
     with pytest.raises(NoMappingError):
         mapped(spec, 1.0, {"tiling_coarseness": 3}, Progress())
     assert asked == [3]
+
+
+@needs_compiler
+def test_a_register_tile_of_one_channel_is_cut_for_code():
+    """121 values fit into registers of 16 values each, 121 vectors with one value each do not."""
+    sizes = {"p": 11, "q": 11, "m": 1, "r": 3, "h": 13, "w": 11}
+    lines = "Main holds I F O\nL2 holds I F\nRegisters holds O\nr by 1\np by 1\nq by 1\nO on FMA"
+    spec = product(lines, sizes, "O[p, q, m] = I[H: p + r, W: q] * F[r, m]")
+    with pytest.raises(NotSupportedError, match="holds a tile of 'O' of 121 vectors"):
+        fast_nest(spec)
+    cut = in_registers(spec)
+    assert prod(n for _, n in fast_nest(cut).tile.rows) <= 64
+    assert benchmark(cut, rounds=1, flushed=2**12, compare=False).correct
+
+
+def test_what_no_mapping_makes_runnable_is_refused_before_anything_is_measured(files, run, monkeypatch):  # noqa: F811
+    monkeypatch.setattr("einmap.cli.commands.lab.bench.core_at_hand", None)
+    monkeypatch.setattr("einmap.bench.compiler.compiler_at_hand", lambda: ("cc",))
+    done = run("bench", "matmul")
+    assert (done.status, "found A 8, B 8, Z 8" in " ".join(done.err.split())) == (2, True)
+    done = run("bench", "feed_forward", "-D", "BITS=16")
+    assert (done.status, "is in a cascade whose values are not all of 32 bits" in " ".join(done.err.split())) == (
+        2,
+        True,
+    )
+    done = run("bench", "matmul", "-D", "BITS=32", "-D", "M=100000", "-D", "K=100000", "-D", "N=100000")
+    assert (done.status, "the tensors take 120,000,000,000 bytes" in " ".join(done.err.split())) == (2, True)
+
+
+@needs_compiler
+def test_a_compiler_may_have_options(monkeypatch, tmp_path):
+    monkeypatch.setenv("CC", f"{compiler_at_hand()[0]} -DTWO=2.0f")
+    compiler = compiler_at_hand()
+    assert compiler[1:] == ("-DTWO=2.0f",)
+    library = Library("void nest(const float *a, float *b) { *b = TWO * *a; }", tmp_path, compiler)
+    given, result = np.array([3], np.float32), np.zeros(1, np.float32)
+    library([given, result])
+    assert result.tolist() == [6]
+    monkeypatch.setenv("CC", "cc 'open")
+    with pytest.raises(SpecError, match="CC is not a command: No closing quotation"):
+        compiler_at_hand()

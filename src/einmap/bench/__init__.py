@@ -10,6 +10,7 @@
 - `predict`: seconds of the code from its nest, with these.
 - `result`: what came out, beside what the model says.
 - `refine`: tile shapes near those of a mapping that was found.
+- `register_tile`: loops around a register tile that code has no room for.
 - `spread`: a mapping of one core on several.
 - `search`: the mapping that is run: searched, spread, refined.
 - `bench`: all of it, for a mapping.

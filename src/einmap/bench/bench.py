@@ -11,7 +11,7 @@ from typing import Any
 
 from einmap.arch.component import Memory
 from einmap.bench.compiler import Library, compiler_at_hand, version_of
-from einmap.bench.job import bytes_of, job_of
+from einmap.bench.job import bytes_of, check_bytes, job_of
 from einmap.bench.libraries import of_threads
 from einmap.bench.predict import core_of, predicted
 from einmap.bench.result import Benchmark, Moved, Run
@@ -20,15 +20,12 @@ from einmap.bench.values import Array, is_near
 from einmap.einsum.einsum import Einsum
 from einmap.emit.fast.fast_c import einsum_text, fast_nest, text_of
 from einmap.emit.fast.nest import Nest
-from einmap.errors import SpecError
 from einmap.model.evaluate import evaluate
 from einmap.progress import Progress
 from einmap.spec.spec import Spec
 
 ROUNDS = 15
 BUDGET = 20.0
-MOST_BYTES = 2**34
-"""Bytes of all tensors together."""
 MAPPED = "einmap"
 """The name of the mapping's code among the contenders."""
 
@@ -55,16 +52,14 @@ def benchmark(
     progress = progress or Progress()
     compiler = compiler_at_hand()
     nest = fast_nest(spec)
-    needed = bytes_of(nest)
-    if needed > MOST_BYTES:
-        raise SpecError(f"the tensors take {needed:,} bytes, at most {MOST_BYTES:,} are held", hint="make it smaller")
+    check_bytes(bytes_of(nest))
     job = job_of(nest)
     cores = prod(loop.iterations for loop in job.loops if loop.lanes)
     code = text_of(nest)
     with tempfile.TemporaryDirectory(prefix="einmap-") as folder, of_threads(cores), pinned(cores) as is_pinned:
         progress.report("compiling", 0, None)
         library = Library(code, Path(folder), compiler, threads=cores > 1)
-        runs: dict[str, Callable[[], object]] = {MAPPED: lambda: library(job.arrays)}
+        runs: dict[str, Callable[[], object]] = {MAPPED: library.on(job.arrays)}
         results: dict[str, Callable[[], Array]] = {MAPPED: lambda: job.result}
         for other in job.others() if compare else ():
             runs[other.name], results[other.name] = other.run, other.result

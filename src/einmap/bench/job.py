@@ -14,10 +14,16 @@ from einmap.bench.compiler import aligned
 from einmap.bench.libraries import Contender, libraries
 from einmap.bench.values import Array, by_numpy, inputs_of, mapped, operands_of
 from einmap.einsum.einsum import Einsum
+from einmap.einsum.workload import Workload
 from einmap.emit.fast.cascade import Cascade
 from einmap.emit.fast.check_cascade import flops_of
 from einmap.emit.fast.fused import is_exact
+from einmap.emit.fast.narrow import type_of_all, types_of
 from einmap.emit.fast.nest import BYTES, Loop, Narrow, Nest
+from einmap.errors import SpecError
+
+MOST_BYTES = 2**34
+"""Bytes of all tensors together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,25 @@ def bytes_of(nest: Nest | Cascade) -> int:
     values = {tensor: prod(shape) for tensor, shape in nest.shapes.items()}
     inner = sum(values[t] for t in nest.kept) if isinstance(nest, Cascade) else 0
     return size * sum(values.values()) + 8 * inner
+
+
+def check_bytes(needed: float) -> None:
+    """Raise SpecError for more bytes than are held."""
+    if needed > MOST_BYTES:
+        text = f"the tensors take {needed:,.0f} bytes, at most {MOST_BYTES:,} are held"
+        raise SpecError(text, hint="make it smaller")
+
+
+def check_workload(workload: Workload) -> None:
+    """Refuse what no mapping of a workload would make fit to be run.
+
+    Raises SpecError for tensors that are too large, NotSupportedError for widths of values that fast code has not.
+    """
+    if len(workload.einsums) == 1:
+        types_of(workload.einsums[0])
+    else:
+        type_of_all(workload.einsums)
+    check_bytes(sum(workload.tensor_bits(tensor) for tensor in workload.tensors) / 8)
 
 
 def job_of(nest: Nest | Cascade) -> Job:

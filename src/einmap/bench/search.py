@@ -9,6 +9,7 @@ from math import inf
 
 from einmap.bench.predict import core_of
 from einmap.bench.refine import SECONDS, cost_of, refined
+from einmap.bench.register_tile import in_registers
 from einmap.bench.spread import best_spread
 from einmap.emit.fast.fast_c import fast_nest
 from einmap.emit.fast.nest import Nest
@@ -85,7 +86,7 @@ def _searches(
                 raise
             continue
         metric, are_some = result.metrics[0], True
-        found = result.spec.with_mapping(result.mapping)
+        found = in_registers(result.spec.with_mapping(result.mapping))
         yield refined(found, SECONDS if _is_predicted(found) else metric, progress), metric
         if result.optimal or progress.stopped:
             return

@@ -16,12 +16,11 @@ from einmap.einsum.operation import Apply, MapExpression, Number, Operand
 from einmap.emit.fast.causal import Bound, bound_of
 from einmap.emit.fast.fused import FusedMap, fused_map
 from einmap.emit.fast.layout import Block, layout_of
-from einmap.emit.fast.narrow import kinds_of, paired_of, why_not
+from einmap.emit.fast.narrow import paired_of, types_of
 from einmap.emit.fast.nest import (
     BYTES,
     MOST_VECTORS,
     OWN,
-    REALS,
     VECTOR_BYTES,
     Held,
     Loop,
@@ -150,22 +149,7 @@ class Builder:
         for turn in self.route.turns:
             if turn.first != turn.shape and turn.first < dict(einsum.bounds)[turn.variable]:
                 self._refuse(f"has a first tile of another size in a loop over {turn.variable!r}")
-        return self._kinds()
-
-    def _kinds(self) -> tuple[Narrow, Real]:
-        """C types of narrow inputs, and of sums. Refuses other widths."""
-        if (kinds := kinds_of(self.einsum)) is not None:
-            if text := why_not(self.einsum, kinds[0]):
-                self._refuse(text, "give all values 32 bits")
-            return kinds
-        bits = {a.bits_per_value for a in self.einsum.accesses}
-        if len(bits) > 1 or (size := bits.pop()) not in REALS:
-            self._refuse(
-                "has values that are not all of 32 bits (float) or 64 (double), nor inputs of 8 (whole numbers) or "
-                "16 (bfloat16) with an output of 32",
-                "give such bits_per_value",
-            )
-        return "", REALS[size]
+        return types_of(self.einsum)
 
     def _check_indices(self, access: TensorAccess) -> None:
         indices = [index for _, index in access.projection]
@@ -177,7 +161,7 @@ class Builder:
         if len({v for v, _ in terms}) < len(terms) or not terms:
             self._refuse(f"indexes {access.tensor!r} twice by one rank variable, or by none")
 
-    def _refuse(self, text: str, hint: str = "leave out --fast") -> NoReturn:
+    def _refuse(self, text: str, hint: str = "leave out --fast of einmap emit") -> NoReturn:
         raise NotSupportedError(
             f"Einsum {self.einsum.name!r} {text}; fast code for that cannot be emitted yet", hint=hint
         )
@@ -227,7 +211,8 @@ class Builder:
             self._refuse(
                 f"holds a tile of {self.output!r} of {vectors:,} vectors in {tile.memory!r}, its innermost memory; "
                 f"at most {MOST_VECTORS} are kept in registers",
-                f"hold a smaller tile of {self.output} in a memory for registers further in",
+                f"put a loop around the node that holds {self.output} there, as einmap bench does, or hold a smaller "
+                "tile in a memory for registers further in",
             )
         return tile
 

@@ -16,7 +16,8 @@ from einmap.einsum.einsum import Einsum, TensorAccess
 from einmap.einsum.operation import MapExpression, Reduction, operands
 from einmap.emit.fast.builder import Builder, Shared, loop_of, scale_of, within
 from einmap.emit.fast.causal import Bound, bound_of, check_bounds
-from einmap.emit.fast.nest import BYTES, OWN, REALS, VECTOR_BYTES, Loop, Nest, Real
+from einmap.emit.fast.narrow import type_of_all
+from einmap.emit.fast.nest import BYTES, OWN, VECTOR_BYTES, Loop, Nest, Real
 from einmap.emit.fast.recurrent import beginnings, check_held, times_of, without_time
 from einmap.emit.fast.vector_maths import Kind
 from einmap.emit.language.identifiers import Names
@@ -217,7 +218,8 @@ class _Cascades:
         packed = [t for nest in nests.values() for t in nest.packed]
         if twice := sorted({t for t in packed if packed.count(t) > 1}):
             raise NotSupportedError(
-                f"two products pack {twice[0]!r}; fast code for that cannot be emitted yet", hint="leave out --fast"
+                f"two products pack {twice[0]!r}; fast code for that cannot be emitted yet",
+                hint="leave out --fast of einmap emit",
             )
         for tensor, held in list(kept.items()):
             kept[tensor] = self._overwriting(held, kept, passes.get(written[tensor].einsum.name))
@@ -287,10 +289,7 @@ class _Cascades:
                     _refuse(einsum, f"has the ranks of {access.tensor!r} in another order than others")
         if names := sorted({t for e in einsums for t in e.tensors} & {v for e in einsums for v in e.rank_variables}):
             _refuse(einsums[0], f"is in a cascade with a tensor and a rank variable {names[0]!r}")
-        bits = {access.bits_per_value for einsum in einsums for access in einsum.accesses}
-        if len(bits) > 1 or (size := bits.pop()) not in REALS:
-            _refuse(einsums[0], "is in a cascade whose values are not all of 32 bits (float) or 64 (double)")
-        return REALS[size]
+        return type_of_all(einsums)
 
     def _ranks(self, tensor: str) -> tuple[str, ...]:
         route = next(r for r in self.schedule.routes.values() if tensor in r.einsum.by_tensor)
@@ -426,5 +425,6 @@ def _is_plain(access: TensorAccess) -> bool:
 
 def _refuse(einsum: Einsum, text: str) -> NoReturn:
     raise NotSupportedError(
-        f"Einsum {einsum.name!r} {text}; fast code for that cannot be emitted yet", hint="leave out --fast"
+        f"Einsum {einsum.name!r} {text}; fast code for that cannot be emitted yet",
+        hint="leave out --fast of einmap emit",
     )

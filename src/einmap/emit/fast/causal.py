@@ -63,5 +63,6 @@ def _has(einsum: Einsum, tensor: str, bound: Bound) -> bool:
 
 def _refuse(einsum: Einsum, text: str) -> NoReturn:
     raise NotSupportedError(
-        f"Einsum {einsum.name!r} {text}; fast code for that cannot be emitted yet", hint="leave out --fast"
+        f"Einsum {einsum.name!r} {text}; fast code for that cannot be emitted yet",
+        hint="leave out --fast of einmap emit",
     )

@@ -50,7 +50,7 @@ def fused_map(schedule: Schedule) -> tuple[Route, FusedMap | None]:
         raise NotSupportedError(
             f"fast code is emitted for one Einsum, or a product and a map of its values; this workload has "
             f"{len(routes)} Einsums",
-            hint="map its Einsums one by one, or leave out --fast",
+            hint="map its Einsums one by one, or leave out --fast of einmap emit",
         )
     product, mapped = routes
     if len(product.einsum.outputs) != 1 or len(mapped.einsum.outputs) != 1:
@@ -122,7 +122,7 @@ def _variables(access: TensorAccess) -> tuple[str, ...]:
     return tuple(index.terms[0][0] for _, index in access.projection)
 
 
-def _refusal(mapped: Route, text: str, hint: str = "leave out --fast") -> NotSupportedError:
+def _refusal(mapped: Route, text: str, hint: str = "leave out --fast of einmap emit") -> NotSupportedError:
     return NotSupportedError(
         f"Einsum {mapped.einsum.name!r} {text}; fast code that fuses it with a product cannot be emitted yet", hint=hint
     )

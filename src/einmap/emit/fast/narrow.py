@@ -7,10 +7,11 @@ the other become the two halves of 32 bits, of which processors multiply both pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from einmap.einsum.einsum import Einsum
-from einmap.emit.fast.nest import Narrow, Nest, Real, Tile
+from einmap.emit.fast.nest import REALS, Narrow, Nest, Real, Tile
+from einmap.errors import NotSupportedError
 
 NARROW: Mapping[tuple[float, float], tuple[Narrow, Real]] = {
     (8, 32): ("signed char", "int"),
@@ -53,6 +54,42 @@ def why_not(einsum: Einsum, narrow: Narrow) -> str:
     for variable, extent in einsum.bounds:
         terms *= 1 if variable in output.variables else extent
     return f"adds {terms:,} products of 8 bits, which 32 bits may not hold" if terms > MOST_TERMS else ""
+
+
+def types_of(einsum: Einsum) -> tuple[Narrow, Real]:
+    """C types of narrow inputs, if there are some, and of sums. Raises NotSupportedError for other widths."""
+    if (kinds := kinds_of(einsum)) is not None:
+        if text := why_not(einsum, kinds[0]):
+            raise _refusal(einsum, text, "give all values 32 bits")
+        return kinds
+    bits = {a.bits_per_value for a in einsum.accesses}
+    if len(bits) > 1 or (size := bits.pop()) not in REALS:
+        raise _refusal(
+            einsum,
+            "has values that are not all of 32 bits (float) or 64 (double), nor inputs of 8 (whole numbers) or "
+            f"16 (bfloat16) with an output of 32; found {_widths([einsum])}",
+            "give such bits_per_value",
+        )
+    return "", REALS[size]
+
+
+def type_of_all(einsums: Sequence[Einsum]) -> Real:
+    """C type of the values of a cascade. Raises NotSupportedError for widths that are not all of 32 or 64 bits."""
+    bits = {access.bits_per_value for einsum in einsums for access in einsum.accesses}
+    if len(bits) > 1 or (size := bits.pop()) not in REALS:
+        text = "is in a cascade whose values are not all of 32 bits (float) or 64 (double)"
+        raise _refusal(einsums[0], f"{text}; found {_widths(einsums)}", "give such bits_per_value")
+    return REALS[size]
+
+
+def _widths(einsums: Sequence[Einsum]) -> str:
+    """Bits of tensors: `A 8, B 8, Z 16`."""
+    bits = {a.tensor: a.bits_per_value for einsum in einsums for a in einsum.accesses}
+    return ", ".join(f"{tensor} {n:g}" for tensor, n in bits.items())
+
+
+def _refusal(einsum: Einsum, text: str, hint: str) -> NotSupportedError:
+    return NotSupportedError(f"Einsum {einsum.name!r} {text}; fast code for that cannot be emitted yet", hint=hint)
 
 
 def paired_of(einsum: Einsum, tile: Tile) -> str:

@@ -87,5 +87,6 @@ def _in_place(access: TensorAccess, workload: Workload) -> TensorAccess:
 
 def _refuse(einsum: Einsum, text: str) -> None:
     raise NotSupportedError(
-        f"Einsum {einsum.name!r} {text}; fast code for that cannot be emitted yet", hint="leave out --fast"
+        f"Einsum {einsum.name!r} {text}; fast code for that cannot be emitted yet",
+        hint="leave out --fast of einmap emit",
     )

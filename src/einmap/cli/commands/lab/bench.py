@@ -105,9 +105,11 @@ def with_architecture(source: Source, options: Options, progress: Progress) -> l
 
     Where several Einsums are to be mapped there are two, of which the first keeps intermediates in a core's cache.
     """
+    from einmap.bench.job import check_workload
     from einmap.bench.search import Way
 
     spec = source.spec(source.files)
+    check_workload(spec.workload)  # before anything is measured
     if spec.raw.get("arch") is not None:
         if options.cores != 1:
             raise typer.BadParameter("the files have an architecture: leave it out", param_hint="--cores")
