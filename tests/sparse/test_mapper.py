@@ -264,6 +264,8 @@ def test_a_stopped_search_gives_a_mapping_and_a_bound():
     whole, stopped = (einmap.map_workload(spec, metrics="energy", **more) for more in ({}, {"max_evaluations": 20}))
     assert whole.optimal and not stopped.optimal
     assert 0 < stopped.lower_bound <= whole.cost.energy <= stopped.cost.energy
+    uncounted = einmap.map_workload(spec, metrics="energy", time_limit_s=0)
+    assert "choices; Z not covered" in uncounted.reason  # no mapspace of 0 mappings
 
 
 def test_a_search_ends_soon_after_its_time_limit_with_a_mapping():

@@ -280,3 +280,16 @@ def test_a_mask_of_another_shape_is_refused_with_the_ranks_in_their_order(tmp_pa
     with pytest.raises(SpecError, match=r"has shape \(8, 4\), the tensor has \(4, 8\)") as found:
         _ = einmap.load(tmp_path / "spec.yaml").sparsity
     assert found.value.hint == "the ranks of 'A' are {M: 4, K: 8}, in this order"
+
+
+def test_a_saving_looks_at_what_each_einsum_reads():
+    """T is written by one Einsum and read by the next: `A | T` names what either of them reads."""
+    base = (
+        machine("Main inf 2/3 @8 / MAC 1 @2")
+        + workload("M: 4, N: 4, K: 4", "T[m, n] = A[m, k] * B[n, k]", "Z[m, n] = T[m, n] * C[n]")
+        + nest("Main: A B T C Z / (m 1 / n 1 / k 1 / T @ MAC | m 1 / n 1 / Z @ MAC)")
+    )
+    bound = spec_of("  savings: [{at: MAC, do: skip, on: A | T}]\n", base).sparsity
+    assert {name: saving.on for name, one in bound.items() for saving in one.savings} == {"T": ("A",), "Z": ("T",)}
+    with pytest.raises(SpecError, match="'Z' is written by 'Z', and nothing waits for its zeros"):
+        _ = spec_of("  savings: [{at: MAC, do: skip, on: A | Z}]\n", base).sparsity

@@ -254,7 +254,8 @@ def _outcome(whole: _Cascade, start: float) -> Outcome:
         left_out.append("fused mappings, which are not searched beside zeros of tensors yet")
     elif len(options.goals) == 1:
         bound = float(whole.objectives(np.atleast_2d(least))[0, 0])
-    ended = f"{ended_after(work)} in a mapspace of {size:.1e} mappings; {listed(cut)} not covered" if cut else None
+    among = f" in a mapspace of {size:.1e} mappings" if all(optimum.size for optimum in optima) else ""
+    ended = f"{ended_after(work)}{among}; {listed(cut)} not covered" if cut else None
     return Outcome(
         options.goals,
         tuple(points),

@@ -86,6 +86,8 @@ class SparsityBinder:
     _densities: dict[tuple[str, At], Density] = field(default_factory=dict)
     _named: set[str] = field(default_factory=set)
     """Fields of savings that name a tensor of some Einsum."""
+    _writers: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    """By field `on` and tensor the Einsum that writes it; None where another Einsum reads it."""
 
     def bind(self, einsum: Einsum, symbols: Mapping[str, NameSet], arch: Architecture) -> Sparsity:
         """The sparsity of one Einsum. Raises SpecError."""
@@ -314,12 +316,11 @@ class SparsityBinder:
     ) -> list[Saving]:
         unit = self._component(arch, given.at, (Memory, Compute), at("at"))
         kind = word_in(given, "do", at("do"), "saving", "savings")
-        on = tuple(sorted(self._members(given.on, scope, at("on"))))
-        written = [name for name in on if einsum.by_tensor[name].output]
-        if written:
-            raise SpecError(
-                f"{written[0]!r} is written by {einsum.name!r}, and nothing waits for its zeros", at=at("on")
-            )
+        looked_at = sorted(self._members(given.on, scope, at("on")))
+        on = tuple(name for name in looked_at if not einsum.by_tensor[name].output)
+        for name in looked_at:
+            place = at("on").path, name
+            self._writers[place] = None if name in on else self._writers.get(place, einsum.name)
         named = frozenset[str]() if given.tensors is None else self._members(given.tensors, scope, at("tensors"))
         if not on:
             return []
@@ -349,6 +350,10 @@ class SparsityBinder:
         """Raise SpecError for a saving whose sets name no tensor of any Einsum, once all are bound."""
         for index, saving in enumerate(self.given.savings):
             at = partial(self._at, "savings", index)
+            for (path, tensor), writer in self._writers.items():
+                if path == at("on").path and writer is not None:
+                    text = f"{tensor!r} is written by {writer!r}, and nothing waits for its zeros"
+                    raise SpecError(text, at=at("on"))
             if at("on").path not in self._named:
                 raise SpecError("on names no tensor that is looked at", at=at("on"), hint="for example on: A")
             if saving.tensors is not None and at("tensors").path not in self._named:
