@@ -1,6 +1,7 @@
 """Of mappings that are equally good by energy or latency the best by the other one is found, and proven."""
 
 import random
+import re
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from tests.random_specs.problems import draw_problem
 import einmap
 from einmap.mapper.branch_and_bound import listed_search
 from einmap.mapper.branch_and_bound.einsum_search import EinsumSearch
+from einmap.mapper.fusion import search
 from einmap.mapper.fusion.cascade_objective import LimitedSum
 
 METRICS = ("energy", "latency")
@@ -124,6 +126,20 @@ def test_a_search_that_ends_before_its_ties_are_broken_is_proven_all_the_same(ma
     assert ended.cost.latency == whole.cost.latency
     assert ended.cost.energy >= whole.cost.energy
     assert ended.reason.endswith("; another mapping with the same latency may take less energy")
+
+
+def test_a_tie_that_takes_long_ends_soon_and_says_how_much_is_left_unless_its_proof_is_asked_for(monkeypatch):
+    spec = einmap.load("simple", "mobilenet_pair")
+    energy, latency = found(spec, "latency")
+    monkeypatch.setattr(search, "FOR_TIE", 1)
+    ended = einmap.map_workload(spec, metrics="latency")
+    assert ended.optimal
+    assert not ended.ties_broken
+    assert ended.cost.latency == pytest.approx(latency)
+    assert ended.cost.energy > energy
+    part = re.search(r"; another mapping with the same latency may take up to ([\d.]+) % less energy$", ended.reason)
+    assert ended.cost.energy * (1 - float(part[1]) / 100) <= energy
+    assert found(spec, "latency", prove_ties=True) == pytest.approx((energy, latency), rel=1e-9)
 
 
 def test_what_is_as_fast_as_the_first_bound_is_searched_once():

@@ -163,6 +163,7 @@ def _outcome(search: FusedSearch, points: Sequence[Found], work: int, start: flo
         # what breaks a tie was asked for, and all of it is found
         ties_broken=search.known.limit is not None and search.complete,
         unfit=search.impossible,
+        tie_bound=search.lower_bound() if search.meter.has_enough else None,
     )
 
 

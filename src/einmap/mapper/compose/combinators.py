@@ -88,7 +88,8 @@ def tie_broken(search: Search) -> Search:
         breaker, budget = tie_breaker(options.goals), budget.after(outcome.stats.evaluated)
         is_asked = breaker is not None and options.breaks_ties
         is_broken = outcome.ties_broken or not is_asked
-        if is_broken or outcome.ended is not None or not outcome.points or budget.is_over:
+        is_done = is_broken or outcome.tie_bound is not None or outcome.ended is not None
+        if is_done or not outcome.points or budget.is_over:
             return outcome
         assert breaker is not None
         (goal,), best, start = options.goals, outcome.points[0], time.perf_counter()
@@ -101,7 +102,8 @@ def tie_broken(search: Search) -> Search:
         work = outcome.stats.evaluated + again.stats.evaluated
         steps = {**outcome.stats.steps, "ties": time.perf_counter() - start}
         stats = replace(outcome.stats, evaluated=work, steps=steps)
-        return replace(outcome, points=(best,), stats=stats, ties_broken=again.ties_broken)
+        broken, bound = again.ties_broken, again.tie_bound
+        return replace(outcome, points=(best,), stats=stats, ties_broken=broken, tie_bound=bound)
 
     return run
 

@@ -17,6 +17,7 @@ class Meter:
     """How much of a search has been done, and whether it may go on.
 
     `most`: choices that may be looked at, `work`: that have been; outer nests that were listed (`listed`) count too.
+    `most_listed`: outer nests after which the search ends, where a proof is worth no more.
     """
 
     progress: Progress
@@ -25,6 +26,7 @@ class Meter:
     nodes: int = 0
     listed: int = 0
     cut: bool = False
+    most_listed: float = math.inf
 
     @property
     def left(self) -> float:
@@ -34,9 +36,18 @@ class Meter:
     @property
     def stopped(self) -> bool:
         """Whether time or budget is over; from then on the search is not complete."""
-        if self.progress.stopped or self.work + self.listed >= self.most:
+        if self.progress.stopped or self.work + self.listed >= self.most or self.has_enough:
             self.cut = True
         return self.cut
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether so many outer nests were listed that the search ends."""
+        return self.listed >= self.most_listed
+
+    def allow(self, nests: int) -> None:
+        """End the search once so many more outer nests are listed, or as many as were allowed before."""
+        self.most_listed = min(self.most_listed, self.listed + nests)
 
     def go_on(self) -> None:
         """Raises StoppedError when time or budget is over."""

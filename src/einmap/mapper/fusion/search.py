@@ -13,7 +13,6 @@ import numpy as np
 from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
-from einmap.einsum.isomorphism import Renaming
 from einmap.mapper.fusion.cascade_objective import LimitedSum
 from einmap.mapper.fusion.few_choices import chosen_anew, few_choices, has_far_too_many
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
@@ -23,7 +22,6 @@ from einmap.mapper.fusion.meter import Meter, StoppedError
 from einmap.mapper.fusion.neighbours import NEARER, USES, map_anew
 from einmap.mapper.fusion.paths.kernel_records import Labels
 from einmap.mapper.fusion.paths.label_setting import Answer
-from einmap.mapper.fusion.paths.state_graph import Stage
 from einmap.mapper.fusion.problem import CascadeProblem, PlannedCascade
 from einmap.mapper.fusion.refinement.all_at_once import list_all
 from einmap.mapper.fusion.refinement.einsum_floors import floors_before_plans, floors_in_time, least_apart
@@ -31,7 +29,7 @@ from einmap.mapper.fusion.refinement.floors_with_room import FloorsBeforePlans
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
 from einmap.mapper.fusion.refinement.sample import LATE, Sample
-from einmap.mapper.fusion.tree import LinearNest, TreeBuilder
+from einmap.mapper.fusion.tree import tree_of_answer
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.objective.tolerances import ROUNDING, tied
@@ -70,6 +68,8 @@ NEARLY_BEATEN = 1.02
 """How far above the bound of what is simpler something fused may be that is made better before that is asked for."""
 FOR_APART = 0.05
 """Part of the time that is left for that bound where a few choices of each Einsum are all that is listed."""
+FOR_TIE = 20_000
+"""Outer nests that are listed for a tie once something as good is known: half a second, mostly enough to prove it."""
 HURRIED = 0.2
 """Part of a limited time in which the Einsums are planned where there is time for a search."""
 
@@ -114,6 +114,8 @@ class FusedSearch(CascadeProblem):
         else:
             self.meter = Meter(progress, most)
         self.best_so_far = []
+        if math.isfinite(self.known.value):
+            self.end_tie_soon()
         try:
             return self._run(progress)
         except StoppedError:
@@ -373,7 +375,13 @@ class FusedSearch(CascadeProblem):
                 self.classes.setdefault(member.chains, set()).add(option.signature.signature_class)
             if len(self.options.goals) > 1 and self.options.goals == self.goals:
                 self.known_rows = np.concatenate([self.known_rows, values])
-        return [self.tree(answer, row) for row in rows]
+            self.end_tie_soon()
+        return [tree_of_answer(self.members, self.slots, answer, row) for row in rows]
+
+    def end_tie_soon(self) -> None:
+        """Have the search of a tie end after some more outer nests, unless its proof is asked for."""
+        if self.known.limit is not None and not self.options.proves_ties:
+            self.meter.allow(FOR_TIE)
 
     @property
     def complete(self) -> bool:
@@ -421,30 +429,3 @@ class FusedSearch(CascadeProblem):
         """The objectives that were asked for, from sums of what they are made of."""
         parts = ([self.goals.index(part) for part in PARTS.get(goal, (goal,))] for goal in self.options.goals)
         return np.stack([costs[:, of_goal].prod(axis=1) for of_goal in parts], axis=1)
-
-    def tree(self, answer: Answer, row: int) -> LoopTree:
-        """The LoopTree of one row."""
-        chains: list[LinearNest] = []
-        made: dict[tuple[Stage, int, int], LinearNest] = {}
-        for k in reversed(range(len(self.members))):
-            before, option, front_row = (int(x) for x in answer.reached[k + 1].back[row])
-            key = answer.graph.stages[k], option, front_row
-            if key not in made:
-                made[key] = self.chain(answer, k, option, front_row)
-            chains.append(made[key].renamed(Renaming(self.members[k].chains.einsum, self.members[k].einsum)))
-            row = before
-        chains.reverse()
-        shared = [0] * len(chains)
-        for t, first in self.slots.first.items():
-            depth = max((c.backed[t] for c in chains[first : self.slots.last[t] + 1] if t in c.backed), default=0)
-            for k in range(first + 1, self.slots.last[t] + 1):
-                shared[k] = max(shared[k], depth)
-        present = [k for k, chain in enumerate(chains) if chain.nodes]
-        return TreeBuilder([chains[k] for k in present], [shared[k] for k in present]).build()
-
-    def chain(self, answer: Answer, k: int, option: int, row: int) -> LinearNest:
-        """One Einsum's chain."""
-        chains, signature = self.members[k].chains, answer.graph.stages[k].step.options[option].signature
-        nodes, n_outer = chains.nodes_of(signature, answer.parts[k].fronts[option], row)
-        backed = {chains.einsum.accesses[t].tensor: len(key.loops) for t, key in signature.keys}
-        return LinearNest(chains.einsum.name, nodes, n_outer, len(signature.loops), backed)

@@ -53,7 +53,8 @@ class Options:
     `memory`: bytes that it may use, `ceiling`: bytes that the process may have in memory. `waiting`: how long fused
     Einsums may wait once, inward and outward, and how long the first one waits in any case (s); `overlapping`:
     what works ahead of them counts for nothing. See `joint_latency`. `stalls`: some memory stalls tile by tile.
-    `breaks_ties`: of mappings that are equally good by energy or latency the best by the other one is wanted.
+    `breaks_ties`: of mappings that are equally good by energy or latency the best by the other one is wanted;
+    `proves_ties`: however long its proof takes.
     """
 
     goals: tuple[str, ...]
@@ -72,6 +73,7 @@ class Options:
     most_fused_per_variable: float
     share_inputs: bool
     breaks_ties: bool
+    proves_ties: bool
     memory: float
     workers: int
     ceiling: float = math.inf
@@ -129,6 +131,7 @@ def read_options(
         most_fused_per_variable=mapper_input.max_fused_loops_per_rank_variable,
         share_inputs=mapper_input.share_inputs,
         breaks_ties=mapper_input.break_ties,
+        proves_ties=mapper_input.prove_ties,
         memory=min(mapper_input.memory_limit, mapper_input.memory_limit_per_process),
         workers=_integer("workers", workers, 1) if workers is not None else os.cpu_count() or 1,
         most_stages=_stages(mapper_input),

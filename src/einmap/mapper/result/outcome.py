@@ -34,7 +34,8 @@ class Outcome:
     part may have been ignored. `ties_broken`: of the mappings that are as good by the one metric, energy or latency,
     none is better by the other one. `notes`: what else was searched, in words. `cached`: it was kept by an earlier
     call. `unfit`: an Einsum that does not fit by itself, whatever the others do. `unfused`: what the same search found
-    that fuses nothing, where it looked for that beside fused mappings. `planned`: see `Known`.
+    that fuses nothing, where it looked for that beside fused mappings. `planned`: see `Known`. `tie_bound`: what the
+    other metric is at least for mappings that are as good, where the search for them ended since it took long.
     """
 
     goals: tuple[str, ...]
@@ -48,6 +49,7 @@ class Outcome:
     bound: float | None = None
     tolerance: float = 0.0
     ties_broken: bool = False
+    tie_bound: float | None = None
     notes: tuple[str, ...] = ()
     cached: bool = False
     unfit: str | None = None
@@ -91,7 +93,7 @@ class Outcome:
             texts.append("a search for one of the metrics alone may find better")
         breaker = tie_breaker(self.goals) if self.ended is None else None
         if breaker is not None and not self.ties_broken:
-            worse = "less energy" if breaker == "energy" else "less time"
+            worse = f"{self._how_much_less(breaker)}less {'energy' if breaker == 'energy' else 'time'}"
             texts.append(f"another mapping with the same {self.goals[0]} may take {worse}")
         return MapResult(
             tuple(map(without_advice, self.points)),
@@ -106,6 +108,13 @@ class Outcome:
             ties_broken=self.ties_broken and breaker is not None,
             unfused=None if self.unfused is None else self.unfused.result(),
         )
+
+    def _how_much_less(self, breaker: str) -> str:
+        """At most how much less another mapping that is as good may take, as far as known."""
+        if not self.tie_bound or not self.points:
+            return ""
+        part = 1 - self.tie_bound / objective(self.points[0].cost, breaker)
+        return f"up to {max(math.ceil(part * 1e4), 1) / 100:g} % "
 
     def _covered(self) -> str:
         """Why the search ended, and for which mappings it speaks."""
@@ -148,11 +157,18 @@ def united(outcomes: Sequence[Outcome], every: str | None = None) -> Outcome:
         bound=None if None in bounds else min(bound for bound in bounds if bound is not None),
         tolerance=max(outcome.tolerance for outcome in outcomes),
         ties_broken=all(outcome.ties_broken for outcome in outcomes),
+        tie_bound=_tie_bound(outcomes),
         unfit=next((outcome.unfit for outcome in outcomes if outcome.unfit is not None), None),
         notes=tuple(dict.fromkeys(text for outcome in outcomes for text in outcome.notes)),
         planned={names: planned for outcome in outcomes for names, planned in outcome.planned.items()},
         unfused=next((outcome.unfused for outcome in outcomes if outcome.unfused is not None), None),
     )
+
+
+def _tie_bound(outcomes: Sequence[Outcome]) -> float | None:
+    """Bound of what breaks a tie for searches that cover different mappings, 0 where some know none."""
+    bounds = [outcome.tie_bound for outcome in outcomes]
+    return None if all(bound is None for bound in bounds) else min(bound or 0.0 for bound in bounds)
 
 
 def evaluated(

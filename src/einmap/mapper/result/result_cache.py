@@ -21,9 +21,9 @@ from einmap.model.cost import Cost
 from einmap.spec.forms.loop_tree import read_mapping, write_mapping
 from einmap.spec.raw import content, from_python, to_python
 
-FORMAT = 2
+FORMAT = 3
 """Version of the entries."""
-CLAIMS = ("every", "by_trying", "narrowed", "bound", "tolerance", "ties_broken", "notes")
+CLAIMS = ("every", "by_trying", "narrowed", "bound", "tolerance", "ties_broken", "tie_bound", "notes")
 """Fields of an outcome that are kept beside its points."""
 IRRELEVANT = frozenset({"workers", "time_limit"})
 """Options that a complete result does not depend on."""

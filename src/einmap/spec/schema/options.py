@@ -154,6 +154,12 @@ class MapperInput(Input):
         False,
         default=True,
     )
+    prove_ties: StrictBool = documented(
+        "Whether the search for that second metric goes on until it is proven, however long that takes. Else that of a "
+        "cascade ends soon after something as good was found, and the result says where it is not proven.",
+        True,
+        default=False,
+    )
     explore_loop_orders: StrictBool = documented(
         "No effect: the best order of loops is found without trying the others.", False, default=True
     )
