@@ -205,7 +205,7 @@ BROKEN = {
     "empty": lambda text: "",
     "truncated": lambda text: text[: len(text) // 2],
     "one character less": lambda text: text[:-1],
-    "another format": lambda text: text.replace('{"format":2', '{"format":1'),
+    "another format": lambda text: text.replace('{"format":3', '{"format":2'),
     "another key": lambda text: with_other_digit(text, '"key":"'),
     "another hash": lambda text: with_other_digit(text, '"sha256":"'),
     "another digit": lambda text: with_other_digit(text, '"values":['),
