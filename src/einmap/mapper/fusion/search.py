@@ -13,6 +13,7 @@ import numpy as np
 from einmap.arch.tree import Architecture
 from einmap.arrays import Floats
 from einmap.einsum.einsum import Einsum
+from einmap.einsum.isomorphism import Renaming
 from einmap.mapper.fusion.cascade_objective import LimitedSum
 from einmap.mapper.fusion.few_choices import chosen_anew, few_choices, has_far_too_many
 from einmap.mapper.fusion.fronts.einsum_fronts import EinsumFronts
@@ -22,6 +23,7 @@ from einmap.mapper.fusion.meter import Meter, StoppedError
 from einmap.mapper.fusion.neighbours import NEARER, USES, map_anew
 from einmap.mapper.fusion.paths.kernel_records import Labels
 from einmap.mapper.fusion.paths.label_setting import Answer
+from einmap.mapper.fusion.paths.state_graph import Stage
 from einmap.mapper.fusion.problem import CascadeProblem, PlannedCascade
 from einmap.mapper.fusion.refinement.all_at_once import list_all
 from einmap.mapper.fusion.refinement.einsum_floors import floors_before_plans, floors_in_time, least_apart
@@ -29,7 +31,7 @@ from einmap.mapper.fusion.refinement.floors_with_room import FloorsBeforePlans
 from einmap.mapper.fusion.refinement.lazy_refinement import LazyRefinement
 from einmap.mapper.fusion.refinement.option_floors import OptionFloors
 from einmap.mapper.fusion.refinement.sample import LATE, Sample
-from einmap.mapper.fusion.tree import tree_of_answer
+from einmap.mapper.fusion.tree import LinearNest, tree_of
 from einmap.mapper.mapspace.enumeration import share_of
 from einmap.mapper.objective.pareto_sums import PARTS
 from einmap.mapper.objective.tolerances import ROUNDING, tied
@@ -259,12 +261,8 @@ class FusedSearch(CascadeProblem):
         token = share_of(self.meter.progress, fraction)
         floors.learn_room(self.value, token)
         floors.learn_room(self.value, token, closely=True)
-        self.best_so_far = self.in_part(FOR_LOOPS, self.of_best_einsums)
+        self.best_so_far = self.in_part(FOR_LOOPS, lambda: self.of_some(floors.best, self.options))
         self.passed("bounds", begin)
-
-    def of_best_einsums(self) -> list[LoopTree]:
-        """The best cascade of mappings that are as good as the bounds of their Einsums, if it is better than others."""
-        return self.of_some(self.floors_before_plans.best, self.options)
 
     def of_few_choices(self) -> list[LoopTree]:
         """The best cascade of a few choices, with one fused loop at most, if it is better than others."""
@@ -376,7 +374,7 @@ class FusedSearch(CascadeProblem):
             if len(self.options.goals) > 1 and self.options.goals == self.goals:
                 self.known_rows = np.concatenate([self.known_rows, values])
             self.end_tie_soon()
-        return [tree_of_answer(self.members, self.slots, answer, row) for row in rows]
+        return [self.tree(answer, row) for row in rows]
 
     def end_tie_soon(self) -> None:
         """Have the search of a tie end after some more outer nests, unless its proof is asked for."""
@@ -429,3 +427,23 @@ class FusedSearch(CascadeProblem):
         """The objectives that were asked for, from sums of what they are made of."""
         parts = ([self.goals.index(part) for part in PARTS.get(goal, (goal,))] for goal in self.options.goals)
         return np.stack([costs[:, of_goal].prod(axis=1) for of_goal in parts], axis=1)
+
+    def tree(self, answer: Answer, row: int) -> LoopTree:
+        """The LoopTree of one row."""
+        chains: list[LinearNest] = []
+        made: dict[tuple[Stage, int, int], LinearNest] = {}
+        for k in reversed(range(len(self.members))):
+            before, option, front_row = (int(x) for x in answer.reached[k + 1].back[row])
+            key = answer.graph.stages[k], option, front_row
+            if key not in made:
+                made[key] = self.chain(answer, k, option, front_row)
+            chains.append(made[key].renamed(Renaming(self.members[k].chains.einsum, self.members[k].einsum)))
+            row = before
+        return tree_of(chains[::-1], [(t, first, self.slots.last[t]) for t, first in self.slots.first.items()])
+
+    def chain(self, answer: Answer, k: int, option: int, row: int) -> LinearNest:
+        """One Einsum's chain."""
+        chains, signature = self.members[k].chains, answer.graph.stages[k].step.options[option].signature
+        nodes, n_outer = chains.nodes_of(signature, answer.parts[k].fronts[option], row)
+        backed = {chains.einsum.accesses[t].tensor: len(key.loops) for t, key in signature.keys}
+        return LinearNest(chains.einsum.name, nodes, n_outer, len(signature.loops), backed)

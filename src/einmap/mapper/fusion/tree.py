@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from einmap.einsum.isomorphism import Renaming
-from einmap.mapper.fusion.paths.label_setting import Answer
-from einmap.mapper.fusion.paths.options import SlotAssignment
-from einmap.mapper.fusion.paths.state_graph import Stage
-from einmap.mapper.fusion.problem import Member
 from einmap.mapper.mapspace.template import joined
 from einmap.mapping import nodes as tree
 from einmap.mapping.mapping import Mapping as LoopTree
@@ -196,30 +192,12 @@ def _flat(nodes: Iterator[tree.Node]) -> Iterator[tree.Node]:
             yield node
 
 
-def tree_of_answer(members: Sequence[Member], slots: SlotAssignment, answer: Answer, row: int) -> LoopTree:
-    """The LoopTree of one row of what the search of a cascade has found."""
-    chains: list[LinearNest] = []
-    made: dict[tuple[Stage, int, int], LinearNest] = {}
-    for k in reversed(range(len(members))):
-        before, option, front_row = (int(x) for x in answer.reached[k + 1].back[row])
-        key = answer.graph.stages[k], option, front_row
-        if key not in made:
-            made[key] = _chain(members, answer, k, option, front_row)
-        chains.append(made[key].renamed(Renaming(members[k].chains.einsum, members[k].einsum)))
-        row = before
-    chains.reverse()
+def tree_of(chains: Sequence[LinearNest], spans: Iterable[tuple[str, int, int]]) -> LoopTree:
+    """The LoopTree of the chains of successive Einsums. `spans`: shared tensors with their first and last users."""
     shared = [0] * len(chains)
-    for t, first in slots.first.items():
-        depth = max((c.backed[t] for c in chains[first : slots.last[t] + 1] if t in c.backed), default=0)
-        for k in range(first + 1, slots.last[t] + 1):
+    for t, first, last in spans:
+        depth = max((c.backed[t] for c in chains[first : last + 1] if t in c.backed), default=0)
+        for k in range(first + 1, last + 1):
             shared[k] = max(shared[k], depth)
     present = [k for k, chain in enumerate(chains) if chain.nodes]
     return TreeBuilder([chains[k] for k in present], [shared[k] for k in present]).build()
-
-
-def _chain(members: Sequence[Member], answer: Answer, k: int, option: int, row: int) -> LinearNest:
-    """The chain of one Einsum."""
-    chains, signature = members[k].chains, answer.graph.stages[k].step.options[option].signature
-    nodes, n_outer = chains.nodes_of(signature, answer.parts[k].fronts[option], row)
-    backed = {chains.einsum.accesses[t].tensor: len(key.loops) for t, key in signature.keys}
-    return LinearNest(chains.einsum.name, nodes, n_outer, len(signature.loops), backed)
