@@ -240,3 +240,27 @@ architecture:
     # one lane adds into each sum: all 64 begin in Buffer, whose tile is the whole of Z
     rows = {(row.component, row.tensor, row.action): row.count for row in evaluate(specified(tmp_path, result)).actions}
     assert rows["Buffer", "Z", "write"] == pytest.approx(64 + 512 * 0.25 * 0.5)
+
+
+@pytest.mark.parametrize(
+    ("density", "said"),
+    [
+        ("{distribution: fixed_structurd, density: 0.5}", "did you mean 'fixed_structured'"),
+        ("{distribution: real_data}", "density of B.data_file_path is missing"),
+    ],
+)
+def test_a_distribution_that_is_not_known_is_an_error_as_for_sparseloop(tmp_path, density, said):
+    with pytest.raises(SpecError, match="density of B") as found:
+        imported(tmp_path, density)
+    assert said in str(found.value)
+
+
+def test_fields_that_are_not_known_are_reported_and_dimensions_are_errors(tmp_path):
+    machine = MACHINE.replace("{name: A, ranks: [{format: UOP}", "{name: A, ranks: [{format: UOP, payload_word_bit: 3}")
+    machine = machine.replace("{target: A, condition_on: [B]}", "{target: A, condition_on: [B], conditions: 1}")
+    left = imported(tmp_path, "{distribution: fixed, density: 0.5, deviation: 0.1}", machine).left_out
+    unknown = {"BackingStorage.ranks.payload_word_bit", "Buffer.options.conditions", "density of B.deviation"}
+    assert unknown <= {entry.key for entry in left}
+    wrong = MACHINE.replace("[{format: UOP}, {format: CP}]", "[{format: CP, flattened_rankIDs: [[M, Q]]}]")
+    with pytest.raises(SpecError, match="'Q' is not a dimension of the problem"):
+        imported(tmp_path, machine=wrong)

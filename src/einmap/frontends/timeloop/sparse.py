@@ -26,6 +26,7 @@ PACKING = ("skipping_spatial", "spatial_skipping")
 """Optimizations by which zeros leave lanes free for others."""
 DO = {"gating": "gate", "skipping": "skip", "position_skipping": "skip", **dict.fromkeys(PACKING, "gate")}
 _STRUCTURED = ("fixed_structured", "fixed")
+DISTRIBUTIONS = (*_STRUCTURED, "hypergeometric", "banded", "real_data")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +117,7 @@ class _Reader:
             return None
         densities: dict[str, object] = {}
         for space, given in self._problem.densities.items():
-            if (found_density := self._density(space, given)) is not None:
-                densities[self._problem.tensors[space]] = found_density
+            densities[self._problem.tensors[space]] = self._density(space, given)
         for output in (space.tensor for space in self._problem.spaces if space.is_output):
             if any(output in of_memory for of_memory in self._formats.values()):
                 densities.setdefault(output, 1)  # Sparseloop takes outputs as dense unless it is told
@@ -150,11 +150,18 @@ class _Reader:
 
     # densities
 
+    def _leave_others(self, entry: RawMap, known: Sequence[str], what: str) -> None:
+        """Report the fields of an entry that are not known."""
+        for key, _ in entry.items:
+            if _plain(key) not in known:
+                self._report.leave(entry.place_of(key), f"{what}.{key}", "it has no counterpart")
+
     def _density(self, space: str, raw: Raw) -> object:
         what = f"density of {space}"
         if isinstance(raw, RawScalar):
             return {"even": self._part(raw, what)}
         given = a_map(raw, what)
+        self._leave_others(given, ("distribution", "density", "band_width", "data_file_path"), what)
         kind = _plain(a_text(_field(given, "distribution"), f"{what}.distribution", given.at))
         if kind in _STRUCTURED:
             return {"even": self._part(given.get("density"), what, given)}
@@ -163,14 +170,14 @@ class _Reader:
         if kind == "banded":
             width = an_integer(_field(given, "band_width"), f"{what}.band_width", self._scope, 0, given.at)
             return {"band": [width, width]}
-        if kind == "real_data" and _field(given, "data_file_path") is not None:
+        if kind == "real_data":
             path = a_text(_field(given, "data_file_path"), f"{what}.data_file_path", given.at)
             file = PurePosixPath(path).name
             reason = f"the path; the mask is read as {file} beside the specification"
             self._report.leave(given.at, f"{space}: data_file_path", reason)
             return {"file": file}
-        self._report.leave(given.at, f"density of {space}", f"the distribution {kind} is not known: it is dense")
-        return None
+        hint = did_you_mean(kind, DISTRIBUTIONS, listing="distributions")
+        raise SpecError(f"unknown distribution {kind!r}", at=named(given.at, what), hint=hint)
 
     def _part(self, raw: Raw | None, what: str, given: RawMap | None = None) -> float:
         part = a_number(raw, what, self._scope, 0, given.at if given is not None else None)
@@ -182,6 +189,7 @@ class _Reader:
 
     def _format(self, level: Level, entry: RawMap) -> None:
         name = a_text(entry.get("name"), "representation_format.data_spaces.name", entry.at)
+        self._leave_others(entry, ("name", "ranks", "rank_application_order"), f"{level.name}.{name}")
         space = self._space(name, entry)
         if self._nest is not None and not any(h.level is level and h.space is space for h in self._nest.holds):
             return  # passes by: Sparseloop stores nothing either
@@ -203,6 +211,8 @@ class _Reader:
 
     def _rank(self, level: Level, entry: RawMap) -> _Rank:
         written = a_text(entry.get("format"), "ranks.format", entry.at)
+        known = ("format", "metadata_word_bits", "payload_word_bits", "flattened_rankids")
+        self._leave_others(entry, known, f"{level.name}.ranks")
         if written.upper() not in KINDS:
             hint = did_you_mean(written, KINDS, listing="formats")
             raise SpecError(f"unknown format {written!r}", at=named(entry.at, "ranks.format"), hint=hint)
@@ -217,6 +227,11 @@ class _Reader:
         bits = next((b for b in range(bits, 2 * bits) if width % b == 0), bits) if bits else 0
         flattened = _field(entry, "flattened_rankids")
         names = None if flattened is None else frozenset(_names(flattened))
+        for name in sorted(names or ()):
+            if name not in self._problem.variables:
+                hint = did_you_mean(name, self._problem.variables, listing="dimensions")
+                at = named(entry.at, "ranks.flattened_rankIDs")
+                raise SpecError(f"{name!r} is not a dimension of the problem", at=at, hint=hint)
         return _Rank(kind, bits, names)
 
     def _attribute(self, level: Level, key: str) -> int:
@@ -295,7 +310,10 @@ class _Reader:
             hint = did_you_mean(kind, DO, listing="optimizations")
             raise SpecError(f"unknown optimization {kind!r}", at=named(entry.at, "action_optimization.type"), hint=hint)
         options = entry.get("options")
+        self._leave_others(entry, ("type", "options", "target", "condition_on"), f"{level.name}.action_optimization")
         choices = [entry] if options is None else [a_map(o, "options") for o in a_list(options, "options")]
+        for choice in choices if options is not None else ():
+            self._leave_others(choice, ("target", "condition_on"), f"{level.name}.options")
         for other in choices[1:]:
             reason = "of several options the first is read; Sparseloop takes the one that saves most"
             self._report.leave(other.at, f"{level.name}: options", reason)
