@@ -4,6 +4,7 @@ import ctypes
 import random
 import re
 import subprocess
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -98,6 +99,22 @@ def convolution(summed, axis, cut, channels=16, widths=None):
     return product("\n".join(nest), sizes, f"O[{outputs}] = I[{image}] * F[{filters}]", widths=widths)
 
 
+WINDOWS = """
+    Main holds I F O
+    L2 holds F
+    p by 2
+    q by 4
+    Registers holds O
+    r by 1
+    s by 1
+    p by 1
+    q by 1
+    c by 4
+    c by 1 on FMA.lanes
+    O on FMA
+"""
+DEPTHWISE = "O[p, q, c] = I[H: {}p + r, W: q + s, c] * F[r, s, c]"
+
 CASES = {
     "even": product(GOTO, {"m": 12, "k": 10, "n": 32}),
     "edges": product(GOTO, {"m": 13, "k": 11, "n": 35}),
@@ -162,6 +179,7 @@ CASES = {
     ),
     "a convolution, channels last, strided": convolution("c", "k", "k by 10"),
     "a convolution along rows": convolution("c", "q", "q by 8"),
+    "windows": product(WINDOWS, {"p": 5, "q": 10, "r": 3, "s": 2, "c": 11, "h": 7, "w": 11}, DEPTHWISE.format("")),
     "depthwise": convolution("", "c", "c by 8"),
     "depthwise, with channels beside the vectors": convolution("", "c", "c by 8", channels=13),
 }
@@ -334,6 +352,25 @@ def test_an_input_is_packed_block_by_block_as_the_loops_inside_read_it():
     text = emit(CASES["edges"], fast=True)
     assert "static real L3_B[80] __attribute__((aligned(4096))); /* 2 blocks of n x 5 k x 8 n */" in text
     assert "static real L2_A[30] __attribute__((aligned(4096))); /* 2 blocks of m x 5 k x 3 m */" in text
+
+
+@pytest.mark.parametrize(("times", "rows", "h"), [("", 4, 6), ("3*", 6, 12)])
+def test_a_register_tile_reads_each_value_of_an_image_once(times, rows, h):
+    """2 x 4 sums of 3 x 3 taps: 4 x 6 values, with steps of 3 two bands of three rows; sums and taps fit registers."""
+    sizes = {"p": 4, "q": 8, "r": 3, "s": 3, "c": 8, "h": h, "w": 10}
+    nest = fast_nest(product(WINDOWS, sizes, DEPTHWISE.format(times)))
+    assert nest.window is not None
+    assert nest.window.places == rows * 6
+    assert (nest.registers, nest.window.kept) == (16, False)
+    assert replace(nest, tile=replace(nest.tile, lanes=16)).window.kept  # 8 sums, 9 taps, 2 more of 32
+
+
+def test_sums_of_other_lengths_read_no_window():
+    """A tile whose taps are cut (two rows of three, and then one), and a product, have plain loops."""
+    sizes = {"p": 4, "q": 8, "r": 3, "s": 3, "c": 8, "h": 6, "w": 10}
+    cut = WINDOWS.replace("    p by 2\n", "    r by 2\n    p by 2\n")
+    assert fast_nest(product(cut, sizes, DEPTHWISE.format(""))).window is None
+    assert fast_nest(CASES["even"]).window is None
 
 
 def test_even_tiles_need_no_code_for_edges():

@@ -1,10 +1,10 @@
 """Seconds of fast code, predicted from its nest: what it computes, visits, packs, and what caches miss.
 
 The model counts what a mapping says. Here caches hold what was used last (`misses`), packing and the visits of register
-tiles take time, and a core has ports: multiply-adds, loads, stores and instructions of a register tile overlap, and
-the busiest counts; so do transfers into each cache, as in the ECM model of processors whose caches overlap (Stengel et
-al., "Quantifying performance bottlenecks of stencil computations", 2015), but for a part of those into the nearest
-cache, which serves no loads meanwhile, as in that model none of Intel's. Packing and register tiles follow one another.
+tiles take time, and a core has ports: multiply-adds, stores and instructions of a register tile overlap, and the
+busiest counts. It overlaps with loads and with transfers into each cache, as in the ECM model of processors whose
+caches overlap (Stengel et al., "Quantifying performance bottlenecks of stencil computations", 2015), but not wholly:
+one waits for another, the more the nearer they are. Packing and register tiles follow one another.
 
 On several cores each takes its part of the loops that are spread, and of the copies that are packed outside them;
 caches that cores share are cut evenly among them.
@@ -16,7 +16,7 @@ and packed lines the order of what is seen on a Zen 4 core.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import inf, prod
 
@@ -47,8 +47,9 @@ LEFT = 8
 """Steps to leave a loop that is not written out: half of a branch that is not foreseen."""
 LINE = 4
 """Steps to begin a line of what is packed: its address, and how long it is."""
-WAITING = 0.3
-"""The part of transfers into the nearest cache in whose time it serves no loads, of the order of what is seen."""
+OVERLAP = 3
+"""Parts that go on at once take the root of the sum of so many powers: 1 would be one after another, infinity the
+busiest alone. Of the order of what is seen."""
 SLOT = 0.5
 """Steps in which a store of a vector keeps the nearest cache from serving loads, of the order of what is seen."""
 ALIAS = 4
@@ -141,8 +142,15 @@ def predicted(nest: Nest, core: Core, *, warm: bool = True) -> Prediction:
         missed[cache.name] = others + packed
         tiles.append(others / cache.rate)
         packing.append(packed / cache.rate)
-    tiles.append(visits.moved * core.step + WAITING * sum(tiles[1:2]))
-    return Prediction(max(tiles) + visits.left * core.step + _forks(nest) * FORK, max(packing), missed)
+    tiles.append(visits.moved * core.step)
+    return Prediction(together(tiles) + visits.left * core.step + _forks(nest) * FORK, max(packing), missed)
+
+
+def together(seconds: Iterable[float]) -> float:
+    """Seconds of what goes on at once: more than the longest of it, less than all of it one after another."""
+    times = tuple(seconds)
+    longest = max(times)
+    return longest * sum((t / longest) ** OVERLAP for t in times) ** (1 / OVERLAP) if longest else 0.0
 
 
 def seconds_of(spec: Spec, cost: Cost, nest: Nest | Cascade) -> float:
@@ -200,21 +208,14 @@ class Visits:
 def _visits(nest: Nest, core: Core) -> Visits:
     tile, kept = nest.tile, nest.ranks[nest.output]
     sums = prod(n for _, n in tile.rows) * tile.vectors
-    loads = instructions = 0.0
-    shared = 0
-    for tensor in nest.inputs:
-        rows = prod(n for v, n in tile.rows if v in nest.ranks[tensor])
-        along = tile.axis in nest.ranks[tensor]
-        instructions += rows * tile.vectors if along else rows
-        # two of the narrow loads in a step, and two halves of a vector
-        loads += rows * tile.vectors * 2 / core.loads if along else rows / core.loads
-        shared += tile.vectors if along and rows == 1 else 0
+    loads, instructions, shared = _reads(nest, core)
     multiplies = sums * max(1, len(nest.inputs) - 1)
-    spilled = max(0, sums + shared + 1 - core.registers)
+    held = sums if nest.window is None else sums // tile.vectors
+    spilled = max(0, held + shared + 1 - core.registers)
     calls = prod(loop.iterations for loop in nest.loops if not loop.lanes)
     outside = [loop for loop in nest.loops if loop.variable not in kept]
     turns = prod(n for v, n in nest.einsum.bounds if v not in kept) / prod(loop.iterations for loop in outside)
-    control, left = _loops(nest, turns, instructions + multiplies)
+    control, left = _loops(nest, turns, instructions + multiplies) if nest.window is None else (0.0, 0.0)
     added = sums if outside else 0
     issued = (instructions + multiplies + control + 2 * spilled) * turns + 3 * sums + VISIT
     busiest = max(
@@ -230,6 +231,27 @@ def _visits(nest: Nest, core: Core) -> Visits:
     again = sum(_crowded(nest, tensor) for tensor in nest.in_place)
     waits = (ALIAS * alike if outside else 0) + NEXT * evicted + AGAIN * again * turns
     return Visits(whole * busiest, whole * (loads * turns + added + SLOT * sums), calls * (left + waits))
+
+
+def _reads(nest: Nest, core: Core) -> tuple[float, float, int]:
+    """Steps and instructions of loads in a turn inside a register tile, and registers of vectors that rows share.
+
+    Of a window the part of a turn in what the whole tile reads; taps that find no registers are read for each sum.
+    """
+    tile, loads, instructions, shared = nest.tile, 0.0, 0.0, 0
+    if (window := nest.window) is not None:
+        turns = prod(n for _, n in tile.reduced)
+        rows = prod(n for _, n in tile.rows)
+        read = tile.vectors * (window.places / turns + (1 if window.kept else rows))
+        return read * 2 / core.loads, read, turns + 1 if window.kept else 1
+    for tensor in nest.inputs:
+        rows = prod(n for v, n in tile.rows if v in nest.ranks[tensor])
+        along = tile.axis in nest.ranks[tensor]
+        instructions += rows * tile.vectors if along else rows
+        # two of the narrow loads in a step, and two halves of a vector
+        loads += rows * tile.vectors * 2 / core.loads if along else rows / core.loads
+        shared += tile.vectors if along and rows == 1 else 0
+    return loads, instructions, shared
 
 
 def _alike(nest: Nest) -> tuple[int, int]:

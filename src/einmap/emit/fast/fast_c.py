@@ -16,7 +16,7 @@ from einmap.emit.fast.narrow import function_lines, header_lines, narrowed, wide
 from einmap.emit.fast.nest import BYTES, Nest
 from einmap.emit.fast.print_cascade import cascade_buffer_lines, cascade_lines, function_of_cascade_lines
 from einmap.emit.fast.print_nest import buffer_lines, nest_lines
-from einmap.emit.fast.print_tile import loops, pack_lines, register_lines, tile_lines
+from einmap.emit.fast.print_tile import loops, pack_lines, register_lines, tile_lines, unrolled_lines
 from einmap.emit.fast.turn import macro_lines, turned_along
 from einmap.emit.fast.vector_maths import Kind
 from einmap.emit.printers.c_runtime import FUNCTIONS
@@ -80,6 +80,8 @@ def text_of(nest: Nest | Cascade) -> str:
     if has_maps:
         lines += [f"typedef {'int' if width == 4 else 'long long'} ints __attribute__((vector_size({size})));"]
     lines += [*register_lines(size), *turning_lines(nest)]
+    nests = nest.nests.values() if isinstance(nest, Cascade) else (nest,)
+    lines += unrolled_lines() if any(n.window for n in nests) else ()
     buffers = cascade_buffer_lines(nest) if isinstance(nest, Cascade) else buffer_lines(nest)
     lines += ["", "/* Tiles. */" if isinstance(nest, Cascade) else "/* Packed tiles. */", *buffers, ""]
     lines += ["static inline long smaller(long a, long b)", "{", "    return a < b ? a : b;", "}", ""]

@@ -27,11 +27,13 @@ OWN = (
     *("wrong", "start", "took", "differ", "now", "found", "count", "arguments", "repeats", "seconds", "best"),
     *("whole", "kept", "total", "value", "lane", "near", "ints", "limit", "inside"),
     *("mapped", "turns", "row", "other", *(f"lanes_{name}" for name in ("sum", "max", "min"))),
-    *("narrow", "in_register", "widened", "narrowed", "pair", "multiply_add", "wide", "bits"),
+    *("unrolled", "narrow", "in_register", "widened", "narrowed", "pair", "multiply_add", "wide", "bits"),
 )
 """Names that the code has for itself."""
 MOST_VECTORS = 64
 """Vectors of a register tile; processors have 16 or 32 registers."""
+MOST_UNROLLED = 256
+"""Multiply-adds of a register tile that reads a window, as they are written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +104,51 @@ class Tile:
     def rows(self) -> tuple[tuple[str, int], ...]:
         """The other rank variables of more than one value."""
         return tuple((v, n) for v, n in self.sizes if v != self.axis and n > 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Values of `image` that register tiles read: each one vector, which several sums add with other vectors of `taps`.
+
+    For each rank of `image` that rank variables of the tile or of the sums index, its `sides`; `kept`: whether sums and
+    all taps fit registers.
+    """
+
+    image: str
+    taps: str
+    sides: tuple[Side, ...]
+    kept: bool
+
+    @property
+    def places(self) -> int:
+        """Vectors of the image that a register tile reads, for each vector along its axis."""
+        return prod(len(side.places) for side in self.sides)
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A rank of an image inside a register tile, indexed by `row` x `by` + `tap` x `apart`.
+
+    With the number of values of each; `stride`: values from one place of it to the next one. Names are "" for none.
+    """
+
+    row: str
+    rows: int
+    by: int
+    tap: str
+    taps: int
+    apart: int
+    stride: int
+
+    @property
+    def size(self) -> int:
+        """Places from the first one that is read to the last one."""
+        return (self.rows - 1) * self.by + (self.taps - 1) * self.apart + 1
+
+    @property
+    def places(self) -> frozenset[int]:
+        """Places that are read."""
+        return frozenset(p * self.by + r * self.apart for p in range(self.rows) for r in range(self.taps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,10 +251,53 @@ class Nest:
 
     @property
     def fits_registers(self) -> bool:
-        """Whether sums, a row of vectors and a value beside them fit registers: 32 of 64 bytes, else 16."""
-        rows = prod(n for _, n in self.tile.rows)
-        registers = 32 if self.tile.lanes * BYTES[self.real] == VECTOR_BYTES else 16
-        return self.tile.vectors * (1 + rows) < registers
+        """Whether sums, a row of vectors and a value beside them fit registers."""
+        return self.tile.vectors * (1 + prod(n for _, n in self.tile.rows)) < self.registers
+
+    @property
+    def registers(self) -> int:
+        """Registers of a vector: 32 of 64 bytes, else 16."""
+        return 32 if self.tile.lanes * BYTES[self.real] == VECTOR_BYTES else 16
+
+    @property
+    def window(self) -> Window | None:
+        """The window that full register tiles read once, value by value; None where they read no value twice.
+
+        Two inputs have vectors along the axis: one in its place, indexed by rows and by sums, and one without rows. All
+        tiles sum equally many values.
+        """
+        tile = self.tile
+        rows, taps = dict(tile.rows), dict(tile.reduced)
+        images = [t for t in self.inputs if t in self.in_place and not {*rows}.isdisjoint(self.ranks[t])]
+        if len(self.inputs) != 2 or len(images) != 1 or self.real == "int":
+            return None
+        (image,), (other,) = images, [t for t in self.inputs if t not in images]
+        is_along = tile.axis in self.ranks[image] and tile.axis in self.ranks[other]
+        if not is_along or not {*rows, *taps} <= {*self.ranks[image]} or not {*rows}.isdisjoint(self.ranks[other]):
+            return None
+        if not {*taps} <= {*self.ranks[other]} or any(len(self.sizes(v)) > 1 for v in taps):
+            return None
+        sides = self._sides(image, rows, taps)
+        sums, registers = prod(rows.values()), self.registers
+        is_shared = any(side.row and side.tap for side in sides)
+        if not is_shared or sums + 2 > registers or sums * prod(taps.values()) > MOST_UNROLLED:
+            return None
+        return Window(image, other, sides, sums + prod(taps.values()) + 2 <= registers)
+
+    def _sides(self, image: str, rows: Mapping[str, int], taps: Mapping[str, int]) -> tuple[Side, ...]:
+        """Sides of a window; none where a rank is indexed by several rows, or several sums."""
+        (access,) = (a for a in self.einsum.accesses if a.tensor == image)
+        found, strides = [], self.strides(image)
+        for _, index in access.projection:
+            p = [(v, factor) for v, factor in index.terms if v in rows]
+            r = [(v, factor) for v, factor in index.terms if v in taps]
+            if len(p) > 1 or len(r) > 1:
+                return ()
+            if p or r:
+                (row, by), (tap, apart) = (*p, ("", 1))[0], (*r, ("", 1))[0]
+                v, factor = (*p, *r)[0]
+                found.append(Side(row, rows.get(row, 1), by, tap, taps.get(tap, 1), apart, strides[v] // factor))
+        return tuple(found)
 
     def sizes(self, variable: str) -> Counter[int]:
         """Values of register tiles along a rank variable, and in how many turns of the loops over it they have so many.

@@ -102,7 +102,7 @@ def _call(nest: Nest) -> Iterator[str]:
     if nest.fused is not None:
         final = [" && ".join(f"{nest.at[v][1]} == {dict(nest.einsum.bounds)[v]}" for v in outside) or "1"]
     arguments = ", ".join([*inputs, *others, to, *rows, *sums, add, *final])
-    whole = "".join(f", {n}" for v, n in tile.rows if nest.clamped(v))
+    whole = "".join(f", {n}" for v, n in tile.rows if nest.window is None and nest.clamped(v))
     sizes = {**dict(tile.rows), tile.axis: tile.vectors * tile.lanes}
     rows = [f"{distance(*nest.at[v])} >= {n}" for v, n in tile.rows if v in nest.uneven]
     along = distance(*nest.at[tile.axis])

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from einmap.emit.fast.layout import distance_times, times
 from einmap.emit.fast.narrow import widened
-from einmap.emit.fast.nest import Nest, Packed
+from einmap.emit.fast.nest import MOST_UNROLLED, Nest, Packed, Side, Window
 from einmap.emit.fast.turn import square_lines, turn_lines, turned_along
 from einmap.emit.fast.vector_maths import map_lines
 from einmap.emit.printers.text import INDENT, comment_safe, indented
@@ -26,9 +26,21 @@ def register_lines(size: int) -> Iterator[str]:
     yield "#endif"
 
 
+def unrolled_lines() -> Iterator[str]:
+    """The macro that has a loop of few turns written out, whatever limits the compiler sets itself."""
+    yield "#if defined(__clang__)"
+    yield '#define unrolled _Pragma("clang loop unroll(full)")'
+    yield "#else"
+    yield f'#define unrolled _Pragma("GCC unroll {MOST_UNROLLED}")'
+    yield "#endif"
+
+
 def tile_lines(nest: Nest) -> Iterator[str]:
-    """The functions `tile_` (full register tiles) and, where there are others, `edge_`."""
-    tile, output = nest.tile, nest.names[nest.output]
+    """The functions `tile_` (full register tiles) and, where there are others, `edge_`.
+
+    Where full tiles read a window of an image once, those that are cut off are computed by a function `part_`.
+    """
+    tile, output, window = nest.tile, nest.names[nest.output], nest.window
     shown = " x ".join(f"{n} {v}" for v, n in tile.sizes)
     inside = ", ".join(v for v, _ in tile.sizes)
     done = ""
@@ -41,12 +53,19 @@ def tile_lines(nest: Nest) -> Iterator[str]:
     yield f"/* [{comment_safe(tile.memory)} holds {comment_safe(nest.output)}]: {comment_safe(shown)}, in vectors of"
     yield f" * {tile.lanes} {comment_safe(tile.axis)}. Inside for {comment_safe(_inside(nest))}; loops over"
     yield f" * {comment_safe(inside)} are unrolled. `add`: sums are added to what is there.{done} */"
-    yield f"static inline __attribute__((always_inline)) void tile_{output}({', '.join(_arguments(nest))})"
+    head = "static inline __attribute__((always_inline)) void"
+    yield f"{head} tile_{output}({', '.join(_arguments(nest, window is None))})"
     yield "{"
-    yield from indented(_tile_body(nest))
+    yield from indented(_tile_body(nest) if window is None else _window_body(nest, window))
     yield "}"
     if nest.edge_parts:
         yield ""
+        if window is not None:
+            yield f"{head} part_{output}({', '.join(_arguments(nest))})"
+            yield "{"
+            yield from indented(_tile_body(nest))
+            yield "}"
+            yield ""
         yield from _edge_lines(nest)
 
 
@@ -54,11 +73,11 @@ def _inside(nest: Nest) -> str:
     return ", ".join(f"{v} by {2 if v == nest.paired else 1}" for v, _ in nest.tile.reduced) or "no sums"
 
 
-def _arguments(nest: Nest) -> list[str]:
+def _arguments(nest: Nest, clamped: bool = True) -> list[str]:
     inputs = [f"const real *restrict {nest.names[t]}" for t in nest.inputs]
     rows = [f"const long to_{nest.names[v]}" for v, _ in nest.tile.rows]
     steps = [f"const long n_{nest.names[v]}" for v, _ in nest.tile.reduced]
-    most = [f"const long most_{nest.names[v]}" for v, _ in nest.tile.rows if nest.clamped(v)]
+    most = [f"const long most_{nest.names[v]}" for v, _ in nest.tile.rows if clamped and nest.clamped(v)]
     others = [f"const real *{nest.names[t]}" for t in nest.operands]
     final = ["const int final"] if nest.fused is not None else []
     parts = ["const long parts"] if nest.has_parts else []
@@ -104,20 +123,76 @@ def _tile_body(nest: Nest) -> Iterator[str]:
         v = nest.names[variable]
         body = [f"for (long {v} = 0; {v} < n_{v}; {v}++) {{", *indented(body), "}"]
     yield from body if tile.reduced else ["{", *indented(body), "}"]
+    yield from _ending(nest, unrolled, f"sum{at}", place)
+
+
+def _ending(nest: Nest, unrolled: Sequence[tuple[str, object]], value: str, place: str) -> Iterator[str]:
+    """Sums are scaled, mapped and written; `value`: one of them, `place`: where it goes, as C."""
     if nest.scale != 1 and not nest.scaled:
-        yield from loops(unrolled, [f"sum{at} *= (real){nest.scale!r};"])
+        yield from loops(unrolled, [f"{value} *= (real){nest.scale!r};"])
     if nest.fused is not None:
         here = f"*(loose *)(to + {place})"
-        for condition, value in (("if (final && add)", f"sum{at} + {here}"), ("else if (final)", f"sum{at}")):
+        for condition, total in (("if (final && add)", f"{value} + {here}"), ("else if (final)", value)):
             yield condition
-            values = ", ".join([value, *_operands(nest, f"part * {tile.lanes}")])
+            values = ", ".join([total, *_operands(nest, f"part * {nest.tile.lanes}")])
             yield from indented(loops(unrolled, [f"{here} = map_values({values});"]))
         yield "else if (add)"
     else:
         yield "if (add)"
-    yield from indented(loops(unrolled, [f"*(loose *)(to + {place}) += sum{at};"]))
+    yield from indented(loops(unrolled, [f"*(loose *)(to + {place}) += {value};"]))
     yield "else"
-    yield from indented(loops(unrolled, [f"*(loose *)(to + {place}) = sum{at};"]))
+    yield from indented(loops(unrolled, [f"*(loose *)(to + {place}) = {value};"]))
+
+
+def _window_body(nest: Nest, window: Window) -> Iterator[str]:
+    """A register tile, one vector along its axis after another: each value of a window is read once for all sums."""
+    tile, name = nest.tile, nest.names
+    rows = [(name[v], n) for v, n in tile.rows]
+    at, along = "".join(f"[{v}]" for v, _ in rows), f"part * {tile.lanes}"
+    place = "".join(f"{v} * to_{v} + " for v, _ in rows) + along
+    lines = [f"vec sum{''.join(f'[{n}]' for _, n in rows)};"]
+    lines += loops(rows, [f"__builtin_prefetch(to + {place}, 1);", f"sum{at} = (vec){{0}};"], "unrolled ")
+    taps = [(name[side.tap], side.taps) for side in window.sides if side.tap]
+    strides = {name[v]: stride for v, stride in _strides(nest, window.taps).items()}
+    tap = f"*(const vec *)({' + '.join([name[window.taps], *(times(v, strides[v]) for v, _ in taps), along])})"
+    if window.kept:
+        kept = f"{name[window.taps]}_row{''.join(f'[{v}]' for v, _ in taps)}"
+        lines.append(f"vec {name[window.taps]}_row{''.join(f'[{n}]' for _, n in taps)};")
+        lines += loops(taps, [f"{kept} = {tap};", f"in_register({kept});"], "unrolled ")
+        tap = kept
+    outer = [_passed(nest, side) for side in window.sides]
+    value = " + ".join([name[window.image], *(times(v, step) for v, _, step in outer), along])
+    inner = [(name[side.tap], side.taps) for side in window.sides if side.row and side.tap]
+    where = {name[side.row]: _reached(nest, side) for side in window.sides if side.row}
+    add = [f"sum{''.join(f'[{where[v][0]}]' for v, _ in rows)} += value * {tap};"]
+    if conditions := " && ".join(filter(None, (condition for _, condition in where.values()))):
+        add = [f"if ({conditions})", *indented(add)]
+    body = [f"vec value = *(const loose *)({value});", "in_register(value);", *loops(inner, add, "unrolled ")]
+    lines += loops([(v, n) for v, n, _ in outer], body, "unrolled ")
+    lines += _ending(nest, [*rows], f"sum{at}", place)
+    yield f"for (long part = 0; part < {'parts' if nest.has_parts else tile.vectors}; part++) {{"
+    yield from indented(lines)
+    yield "}"
+
+
+def _passed(nest: Nest, side: Side) -> tuple[str, int, int]:
+    """The loop along a side of a window: its variable, turns, and values from one turn to the next."""
+    if side.row and side.tap:
+        return f"at_{nest.names[side.row]}", side.size, side.stride
+    if side.row:
+        return nest.names[side.row], side.rows, side.stride * side.by
+    return nest.names[side.tap], side.taps, side.stride * side.apart
+
+
+def _reached(nest: Nest, side: Side) -> tuple[str, str]:
+    """The row of the tile that a place of a window belongs to with a tap, and the condition that there is one, as C."""
+    row = nest.names[side.row]
+    if not side.tap:
+        return row, ""
+    distance = f"at_{row} - {times(nest.names[side.tap], side.apart)}"
+    number = distance if side.by == 1 else f"({distance}) / {side.by}"
+    is_row = "" if side.by == 1 else f" && ({distance}) % {side.by} == 0"
+    return number, f"{distance} >= 0{is_row} && {number} < {side.rows}"
 
 
 def _operands(nest: Nest, along: str) -> Iterator[str]:
@@ -165,6 +240,7 @@ def _edge_lines(nest: Nest) -> Iterator[str]:
     limits = [f"const long most_{v}" for v, _ in (*rows, (axis, 0))]
     steps = [f"n_{nest.names[v]}" for v, _ in tile.reduced]
     inputs = [nest.names[t] for t in nest.inputs]
+    function = "tile" if nest.window is None else "part"
     yield "/* A tile at an edge: its vectors are computed in full beside the output, and what is in it goes there. */"
     yield f"static __attribute__((noinline)) void edge_{output}({', '.join([*arguments, *limits])})"
     yield "{"
@@ -177,11 +253,11 @@ def _edge_lines(nest: Nest) -> Iterator[str]:
     for count in fewer:
         body += [
             f"if (most_{axis} <= {count * tile.lanes})",
-            f"    tile_{output}({', '.join([*call, str(count)])});",
+            f"    {function}_{output}({', '.join([*call, str(count)])});",
             "else",
         ]
     indent = "    " if fewer else ""
-    body.append(f"{indent}tile_{output}({', '.join([*call, *([str(last)] if nest.has_parts else [])])});")
+    body.append(f"{indent}{function}_{output}({', '.join([*call, *([str(last)] if nest.has_parts else [])])});")
     there = " + ".join([*(f"{v} * to_{v}" for v, _ in rows), axis])
     here = " + ".join([*(f"{v} * {strides[v]}" for v, _ in rows), axis])
     value = f"add ? to[{there}] + part[{here}] : part[{here}]"
@@ -291,9 +367,9 @@ def _packed_value(nest: Nest, packed: Packed, value: str, second: str) -> str:
     return f"pair({value}, {second or '0'})" if nest.real == "int" else widened(nest, value)
 
 
-def loops(variables: Iterable[tuple[str, object]], body: list[str]) -> list[str]:
-    """Nested loops from 0 around a body."""
+def loops(variables: Iterable[tuple[str, object]], body: list[str], before: str = "") -> list[str]:
+    """Nested loops from 0 around a body. `before`: a macro before each of them."""
     lines = body if len(body) == 1 else ["{", *indented(body), "}"]
     for v, n in reversed(list(variables)):
-        lines = [f"for (long {v} = 0; {v} < {n}; {v}++)", *indented(lines)]
+        lines = [f"{before}for (long {v} = 0; {v} < {n}; {v}++)", *indented(lines)]
     return lines
