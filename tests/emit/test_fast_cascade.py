@@ -73,6 +73,7 @@ PAIR = [
         "j by 8\nRegisters holds Z\nn by 1\nm by 1\nj by 1\nZ on FMA",
     ],
 ]
+SMALL = {"m": 7, "k": 5, "n": 21, "j": 11}
 
 
 def tree(nest):
@@ -94,7 +95,9 @@ CASES = {
     "attention": cascade(SOFTMAX, ROWS, SIZES),
     "softmax over the outer rank, in double": cascade(TURNED, COLUMNS, {"p": 13, "m": 7, "e": 5, "f": 6}, bits=64),
     "blocks of keys, whose sums are added": cascade(PLAIN, BLOCKS, SIZES),
-    "a chain whose sums run over what is outside": cascade(CHAIN, PAIR, {"m": 7, "k": 5, "n": 21, "j": 11}),
+    "a chain whose sums run over what is outside": cascade(CHAIN, PAIR, SMALL),
+    "a chain times 1": cascade([CHAIN[0] + " / sqrt(1)", CHAIN[1]], PAIR, SMALL),
+    "a chain times 0": cascade([CHAIN[0], CHAIN[1].replace("= T", "= 0 * T")], PAIR, SMALL),
 }
 
 

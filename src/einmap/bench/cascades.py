@@ -97,7 +97,9 @@ def contenders(cascade: Cascade, inputs: Mapping[str, Array]) -> Iterator[Conten
     yield Contender("NumPy, one by one", lambda: kept.update(one_by_one(cascade, inputs)), lambda: kept[output])
     if (tensors := attention_of(cascade)) is not None and find_spec("torch") is not None:
         q, k, v = (inputs[t] for t in tensors)
-        yield _torch(q, k, v, scale_of(cascade.einsums[0].operation.map) or 1.0)
+        scale = scale_of(cascade.einsums[0].operation.map)
+        assert scale is not None  # as it is attention
+        yield _torch(q, k, v, scale)
 
 
 def attention_of(cascade: Cascade) -> tuple[str, str, str] | None:

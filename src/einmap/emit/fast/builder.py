@@ -125,14 +125,14 @@ class Builder:
         return Nest(
             einsum, self.real, inputs, self.output, self.ranks, shapes,
             steps, self.tile, self.at, self.names, self.in_place, self.fused,
-            tuple(self.nodes), self.scale or 1.0, self.origins, self.narrow, self.paired,
+            tuple(self.nodes), 1.0 if self.scale is None else self.scale, self.origins, self.narrow, self.paired,
         )  # fmt: skip
 
     # what is a product
 
     def _check_product(self) -> tuple[Narrow, Real]:
         einsum = self.einsum
-        is_product = _is_product(einsum.operation.map) if self.scale == 1.0 else self.scale is not None
+        is_product = self.scale is not None if self.is_part else _is_product(einsum.operation.map)
         if einsum.is_copy or not is_product or einsum.operation.reduction != "sum":
             self._refuse(f"computes {einsum.operation}, no sum of products")
         if len(einsum.outputs) != 1 or einsum.gathers:
