@@ -14,6 +14,7 @@ import einmap
 from einmap.einsum.functions import apply
 from einmap.einsum.numeric import run
 from einmap.emit.emit import emit
+from einmap.emit.fast import nest as fast_nests
 from einmap.emit.fast.fast_c import fast_nest
 from einmap.emit.fast.vector_maths import Code, Text
 from einmap.errors import NotSupportedError
@@ -371,6 +372,24 @@ def test_sums_of_other_lengths_read_no_window():
     cut = WINDOWS.replace("    p by 2\n", "    r by 2\n    p by 2\n")
     assert fast_nest(product(cut, sizes, DEPTHWISE.format(""))).window is None
     assert fast_nest(CASES["even"]).window is None
+
+
+@needs_compiler
+@pytest.mark.parametrize("sizes", [{"m": 12, "k": 10, "n": 32}, {"m": 13, "k": 11, "n": 35}])
+def test_register_tiles_fetch_what_is_packed_next(sizes, tmp_path, monkeypatch):
+    """B is packed anew for each 5 of k: tiles of m fetch its next rows, one vector of two in each of two turns."""
+    assert fast_nest(product(GOTO, sizes)).ahead is None  # small inputs stay in caches
+    monkeypatch.setattr(fast_nests, "FAR", 0)
+    monkeypatch.setattr(fast_nests, "LEAST_SUMS", 6)
+    spec = product(GOTO, sizes)
+    ahead = fast_nest(spec).ahead
+    assert (ahead.tensor, ahead.mover.variable, ahead.turns.variable) == ("B", "k", "m")
+    n = sizes["n"]
+    place = f"B + k1 * {n} + n2 + (k1 + 5 < {sizes['k']} ? {5 * n} : 0) + (m2 - m1) / 3 % 2 * 4"
+    assert place in emit(spec, fast=True)
+    assert run_fast(spec, tmp_path) == "equal to the plain loops\n"
+    assert ahead.part(2) == 1 - 1 / ahead.mover.iterations
+    assert ahead.part(8) == ahead.part(2) / 4  # two turns fetch two vectors of eight
 
 
 def test_even_tiles_need_no_code_for_edges():

@@ -4,7 +4,8 @@ The model counts what a mapping says. Here caches hold what was used last (`miss
 tiles take time, and a core has ports: multiply-adds, stores and instructions of a register tile overlap, and the
 busiest counts. It overlaps with loads and with transfers into each cache, as in the ECM model of processors whose
 caches overlap (Stengel et al., "Quantifying performance bottlenecks of stencil computations", 2015), but not wholly:
-one waits for another, the more the nearer they are. Packing and register tiles follow one another.
+one waits for another, the more the nearer they are. Packing and register tiles follow one another, but for what
+register tiles fetch ahead of it.
 
 On several cores each takes its part of the loops that are spread, and of the copies that are packed outside them;
 caches that cores share are cut evenly among them.
@@ -137,11 +138,14 @@ def predicted(nest: Nest, core: Core, *, warm: bool = True) -> Prediction:
     for cache in core.caches:
         found = reuse.bytes_into(cache.size, warm=warm)
         sources = {array: b for array, b in found.items() if array.kind == "source"}
-        packed = sum(b * reuse.packed_part(array) for array, b in sources.items())
-        others = sum(found.values()) - sum(sources.values())
-        missed[cache.name] = others + packed
-        tiles.append(others / cache.rate)
-        packing.append(packed / cache.rate)
+        packed = {array.tensor: b * reuse.packed_part(array) for array, b in sources.items()}
+        others, all_packed = sum(found.values()) - sum(sources.values()), sum(packed.values())
+        ahead = 0.0
+        if nest.ahead is not None and cache is not core.caches[0]:
+            ahead = packed[nest.ahead.tensor] * nest.ahead.part(nest.tile.vectors)
+        missed[cache.name] = others + all_packed
+        tiles.append((others + ahead) / cache.rate)
+        packing.append((all_packed - ahead) / cache.rate)
     tiles.append(visits.moved * core.step)
     return Prediction(together(tiles) + visits.left * core.step + _forks(nest) * FORK, max(packing), missed)
 
@@ -251,6 +255,8 @@ def _reads(nest: Nest, core: Core) -> tuple[float, float, int]:
         # two of the narrow loads in a step, and two halves of a vector
         loads += rows * tile.vectors * 2 / core.loads if along else rows / core.loads
         shared += tile.vectors if along and rows == 1 else 0
+    if nest.ahead is not None:
+        loads, instructions = loads + 1 / core.loads, instructions + 1
     return loads, instructions, shared
 
 

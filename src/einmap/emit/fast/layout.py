@@ -69,4 +69,4 @@ def times(value: str, stride: int) -> str:
 def distance_times(index: str, start: str, tile: int, stride: int) -> str:
     """The number of a block of `tile` values from `start` on, times the stride of a block, as C."""
     distance = index if start == "0" else f"({index} - {start})"
-    return f"{distance} / {tile} * {stride}" if stride % tile else times(distance, stride // tile)
+    return times(f"{distance} / {tile}", stride) if stride % tile else times(distance, stride // tile)

@@ -27,11 +27,15 @@ OWN = (
     *("wrong", "start", "took", "differ", "now", "found", "count", "arguments", "repeats", "seconds", "best"),
     *("whole", "kept", "total", "value", "lane", "near", "ints", "limit", "inside"),
     *("mapped", "turns", "row", "other", *(f"lanes_{name}" for name in ("sum", "max", "min"))),
-    *("unrolled", "narrow", "in_register", "widened", "narrowed", "pair", "multiply_add", "wide", "bits"),
+    *("unrolled", "next", "narrow", "in_register", "widened", "narrowed", "pair", "multiply_add", "wide", "bits"),
 )
 """Names that the code has for itself."""
 MOST_VECTORS = 64
 """Vectors of a register tile; processors have 16 or 32 registers."""
+FAR = 2**20
+"""Bytes of an input that the cache of a core does not keep while others stream by."""
+LEAST_SUMS = 8
+"""Multiply-adds in a step beside which one instruction more takes no time."""
 MOST_UNROLLED = 256
 """Multiply-adds of a register tile that reads a window, as they are written out."""
 
@@ -149,6 +153,22 @@ class Side:
     def places(self) -> frozenset[int]:
         """Places that are read."""
         return frozenset(p * self.by + r * self.apart for p in range(self.rows) for r in range(self.taps))
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """The tile of `tensor` that is packed in the next turn of `mover`: register tiles fetch its lines into a cache.
+
+    In each turn of `turns`, a loop further in, other ones.
+    """
+
+    tensor: str
+    mover: Loop
+    turns: Loop
+
+    def part(self, vectors: int) -> float:
+        """The part of its lines that are fetched ahead, of so many vectors of a step: not those of the first turn."""
+        return min(1.0, self.turns.iterations / vectors) * (1 - 1 / self.mover.iterations)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,6 +303,28 @@ class Nest:
         if not is_shared or sums + 2 > registers or sums * prod(taps.values()) > MOST_UNROLLED:
             return None
         return Window(image, other, sides, sums + prod(taps.values()) + 2 <= registers)
+
+    @property
+    def ahead(self) -> Ahead | None:
+        """The packed tile whose next values register tiles fetch while they compute; None where that does not pay.
+
+        Of a large input, whose neighbours in memory are the lanes of a vector, as filters are: those of one step lie
+        apart, where processors fetch nothing by themselves.
+        """
+        tile, found = self.tile, dict[int, Ahead]()
+        sums = tile.vectors * prod(n for _, n in tile.rows)
+        if self.narrow or not tile.reduced or sums < LEAST_SUMS or self.window is not None:
+            return None
+        for place, step in enumerate(self.steps):
+            if not isinstance(step, Held) or step.packed is None or self.is_shared(step.packed):
+                continue
+            tensor, size = step.tensor, BYTES[self.real] * prod(self.shapes[step.tensor])
+            moved = [s for s in self.steps[:place] if isinstance(s, Loop) and s.variable in self.ranks[tensor]]
+            inner = [s for s in self.steps[place:] if isinstance(s, Loop) and s.variable not in self.ranks[tensor]]
+            is_along = self.strides(tensor).get(tile.axis) == 1 and tensor not in self.origins
+            if is_along and size >= FAR and moved and inner and not (moved[-1].lanes or inner[-1].lanes):
+                found[size] = Ahead(tensor, moved[-1], inner[-1])
+        return found[max(found)] if found else None
 
     def _sides(self, image: str, rows: Mapping[str, int], taps: Mapping[str, int]) -> tuple[Side, ...]:
         """Sides of a window; none where a rank is indexed by several rows, or several sums."""

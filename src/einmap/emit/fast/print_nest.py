@@ -101,7 +101,7 @@ def _call(nest: Nest) -> Iterator[str]:
     final = []
     if nest.fused is not None:
         final = [" && ".join(f"{nest.at[v][1]} == {dict(nest.einsum.bounds)[v]}" for v in outside) or "1"]
-    arguments = ", ".join([*inputs, *others, to, *rows, *sums, add, *final])
+    arguments = ", ".join([*inputs, *_next(nest), *others, to, *rows, *sums, add, *final])
     whole = "".join(f", {n}" for v, n in tile.rows if nest.window is None and nest.clamped(v))
     sizes = {**dict(tile.rows), tile.axis: tile.vectors * tile.lanes}
     rows = [f"{distance(*nest.at[v])} >= {n}" for v, n in tile.rows if v in nest.uneven]
@@ -117,6 +117,18 @@ def _call(nest: Nest) -> Iterator[str]:
         limits = [distance(*nest.at[v]) for v in sizes]
         cases.append(("", f"edge_{output}({arguments}, {', '.join(limits)});"))
     yield from _first_of(cases)
+
+
+def _next(nest: Nest) -> Iterator[str]:
+    """Where the values lie that a register tile fetches of the tile that is packed next: one line of each step."""
+    if (ahead := nest.ahead) is None:
+        return
+    strides, mover, turns = nest.strides(ahead.tensor), ahead.mover, ahead.turns
+    place = _place(nest, ahead.tensor, strides)
+    step = f"({mover.index} + {mover.tile} < {mover.end} ? {mover.tile * strides[mover.variable]} : 0)"
+    turn = distance_times(turns.index, turns.start, turns.tile, 1)
+    part = [f"{turn} % {nest.tile.vectors} * {nest.tile.lanes}"] if nest.tile.vectors > 1 else []
+    yield " + ".join([place, step, *part])
 
 
 def _first_of(cases: list[tuple[str, str]]) -> Iterator[str]:

@@ -50,9 +50,10 @@ def tile_lines(nest: Nest) -> Iterator[str]:
         yield f"/* {comment_safe(nest.fused.einsum.name)}: {comment_safe(str(nest.fused.einsum.operation))} */"
         yield from map_lines("map_values", nest.fused.expression, names, nest.kind)
         yield ""
+    next_tile = f" `next`: what is packed next of {comment_safe(nest.ahead.tensor)}." if nest.ahead is not None else ""
     yield f"/* [{comment_safe(tile.memory)} holds {comment_safe(nest.output)}]: {comment_safe(shown)}, in vectors of"
     yield f" * {tile.lanes} {comment_safe(tile.axis)}. Inside for {comment_safe(_inside(nest))}; loops over"
-    yield f" * {comment_safe(inside)} are unrolled. `add`: sums are added to what is there.{done} */"
+    yield f" * {comment_safe(inside)} are unrolled. `add`: sums are added to what is there.{done}{next_tile} */"
     head = "static inline __attribute__((always_inline)) void"
     yield f"{head} tile_{output}({', '.join(_arguments(nest, window is None))})"
     yield "{"
@@ -81,7 +82,8 @@ def _arguments(nest: Nest, clamped: bool = True) -> list[str]:
     others = [f"const real *{nest.names[t]}" for t in nest.operands]
     final = ["const int final"] if nest.fused is not None else []
     parts = ["const long parts"] if nest.has_parts else []
-    return [*inputs, *others, "real *restrict to", *rows, *steps, "const int add", *final, *most, *parts]
+    ahead = ["const real *next"] if nest.ahead is not None else []
+    return [*inputs, *ahead, *others, "real *restrict to", *rows, *steps, "const int add", *final, *most, *parts]
 
 
 def _tile_body(nest: Nest) -> Iterator[str]:
@@ -97,7 +99,7 @@ def _tile_body(nest: Nest) -> Iterator[str]:
         stays = " in_register({0}_row[part]);"
     yield f"vec sum{dimensions};"
     yield from loops(unrolled, [f"__builtin_prefetch(to + {place}, 1);", f"sum{at} = (vec){{0}};"])
-    body = []
+    body = list(_fetched(nest))
     factors = []
     for tensor in nest.inputs:
         name, vec = nest.names[tensor], "loose" if tensor in nest.in_place else "vec"
@@ -124,6 +126,14 @@ def _tile_body(nest: Nest) -> Iterator[str]:
         body = [f"for (long {v} = 0; {v} < n_{v}; {v}++) {{", *indented(body), "}"]
     yield from body if tile.reduced else ["{", *indented(body), "}"]
     yield from _ending(nest, unrolled, f"sum{at}", place)
+
+
+def _fetched(nest: Nest) -> Iterator[str]:
+    """The line that fetches what is packed next into a cache of the core, while this tile is computed."""
+    if nest.ahead is not None:
+        strides = nest.strides(nest.ahead.tensor)
+        steps = [times(nest.names[v], strides[v]) for v, _ in nest.tile.reduced if v in strides]
+        yield f"__builtin_prefetch({' + '.join(['next', *steps])}, 0, 2);"
 
 
 def _ending(nest: Nest, unrolled: Sequence[tuple[str, object]], value: str, place: str) -> Iterator[str]:
@@ -248,7 +258,8 @@ def _edge_lines(nest: Nest) -> Iterator[str]:
     most = [f"most_{nest.names[v]}" for v, _ in tile.rows if nest.clamped(v)]
     others = [nest.names[t] for t in nest.operands]
     final = [] if nest.fused is None else ["0"]
-    call = [*inputs, *others, "part", *(str(strides[v]) for v, _ in rows), *steps, "0", *final, *most]
+    ahead = ["next"] if nest.ahead is not None else []
+    call = [*inputs, *ahead, *others, "part", *(str(strides[v]) for v, _ in rows), *steps, "0", *final, *most]
     *fewer, last = nest.edge_parts
     for count in fewer:
         body += [
