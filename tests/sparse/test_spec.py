@@ -16,6 +16,7 @@ from einmap.frontends.timeloop import write as timeloop
 from einmap.report.costs.cost_report import cost_report, to_text
 from einmap.report.executions.comparison import compare
 from einmap.report.executions.simulation import simulation_report
+from einmap.search.skislope import ski_slope
 from einmap.sparse.densities import Structured, Uniform
 from einmap.sparse.known import Known
 
@@ -163,7 +164,7 @@ def test_model_and_execution_are_compared():
         assert rows["MAC", "skipped_compute"].model == 64
 
 
-@pytest.mark.parametrize("use", [einmap.emit, partial(einmap.emit, fast=True)])
+@pytest.mark.parametrize("use", [einmap.emit, partial(einmap.emit, fast=True), ski_slope])
 def test_who_does_not_know_zeros_says_so(use):
     with pytest.raises(NotSupportedError, match="does not know zeros"):
         use(spec_of("  densities: {A: 0.5}"))

@@ -177,13 +177,14 @@ def ski_slope(
     `spacing`: capacities of a cascade that are asked for are at least so many times apart, from the largest down; with
     1 there is every corner. `max_fused_loops`: the most loops of an Einsum that are shared with others; the curve is
     then that of mappings with no more. Where the progress token says stop, corners of small capacities are missing.
-    Raises SpecError for an unknown Einsum, a spacing below 1, fewer than no fused loops, and where the search was
-    stopped before anything was found.
+    Raises NotSupportedError for zeros of tensors, and SpecError for an unknown Einsum, a spacing below 1, fewer than no
+    fused loops, and where the search was stopped before anything was found.
     """
     if not spacing >= 1:
         raise SpecError(f"capacities cannot be {spacing:g} times apart", hint="at least 1, which is every corner")
     if not max_fused_loops >= 0:
         raise SpecError(f"there cannot be {max_fused_loops:g} fused loops", hint="0, 1, 2, ...; any number without it")
+    spec.refuse_sparsity("the search lab")
     token = progress or Progress()
     begin = time.perf_counter()
     base = _on_machine(spec, 2**60)
