@@ -12,15 +12,17 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
 from types import FrameType
+from typing import TYPE_CHECKING
 
 from rich.console import Console
-from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as RichProgress
 
 from einmap.cli.output import error_console, print_hint
 from einmap.gc_pause import importing, set_aside
 from einmap.progress import Progress, Report
 from einmap.units import format_count
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
 
 PATIENCE = 1.0
 """Seconds before a progress bar is shown."""
@@ -107,22 +109,12 @@ class ProgressBar:
     """A bar that appears once the work has taken a while. Reports may come from any thread."""
 
     console: Console
-    _bar: RichProgress = field(init=False)
-    _task: TaskID = field(init=False)
+    _bar: RichProgress | None = None
+    _latest: Report | None = None
     _timer: threading.Timer = field(init=False)
 
     def __post_init__(self) -> None:
-        columns = (
-            SpinnerColumn(),
-            BarColumn(bar_width=10),
-            TextColumn("{task.fields[counts]}", markup=False),
-            TextColumn("{task.fields[best]}", style="green", markup=False),
-            TimeElapsedColumn(),
-            TextColumn("{task.description}", markup=False),  # last: the end of a long line is cut off
-        )
-        self._bar = RichProgress(*columns, console=self.console, transient=True, redirect_stdout=False)
-        self._task = self._bar.add_task("searching", total=None, counts="", best="")
-        self._timer = threading.Timer(PATIENCE, self._bar.start)
+        self._timer = threading.Timer(PATIENCE, self._appear)
         self._timer.daemon = True
 
     def __enter__(self) -> ProgressBar:
@@ -134,13 +126,36 @@ class ProgressBar:
         self._timer.cancel()
         if self._timer.is_alive():
             self._timer.join()
-        if self._bar.live.is_started:
+        if self._bar is not None:
             self._bar.stop()
+
+    def _appear(self) -> None:
+        # here, not above: it takes long to import, and most commands show none
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+        columns = (
+            SpinnerColumn(),
+            BarColumn(bar_width=10),
+            TextColumn("{task.fields[counts]}", markup=False),
+            TextColumn("{task.fields[best]}", style="green", markup=False),
+            TimeElapsedColumn(),
+            TextColumn("{task.description}", markup=False),  # last: the end of a long line is cut off
+        )
+        bar = Progress(*columns, console=self.console, transient=True, redirect_stdout=False)
+        task = bar.add_task("searching", total=None, counts="", best="")
+        bar.tasks[task].start_time = bar.get_time() - PATIENCE
+        self._bar = bar
+        if self._latest is not None:
+            self.report(self._latest)
+        bar.start()
 
     def report(self, report: Report) -> None:
         """The callback of `Progress`."""
+        self._latest = report
+        if self._bar is None:
+            return
         whole = f" of {format_count(report.total)}" if report.total is not None else ""
         counts = format_count(report.done) + whole
         best = f"best {report.best}" if report.best else ""
         what, done, total = report.what, report.done, report.total
-        self._bar.update(self._task, description=what, completed=done, total=total, counts=counts, best=best)
+        self._bar.update(self._bar.task_ids[0], description=what, completed=done, total=total, counts=counts, best=best)
