@@ -23,18 +23,20 @@ from einmap.mapper.fusion.paths.state_graph import Stage, StateGraph
 from einmap.mapper.objective.tolerances import ROUNDING
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OptionCosts:
     """Chains of an option: costs, bits in use of each memory, and (n, memories, fused loops) those that stay while
     other Einsums run below the first, the first two, ... fused loops.
 
     `is_open`: the last row stands for chains that are not known; what they cost is known for each weight by itself.
+    `rests`: the weights that this was asked for at last, and what it is.
     """
 
     costs: Floats
     used: Floats
     kept: Floats
     is_open: bool = False
+    rests: list[tuple[Floats, Floats]] = field(default_factory=list)
 
 
 @dataclass

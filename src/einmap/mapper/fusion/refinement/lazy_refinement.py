@@ -53,6 +53,8 @@ OF_MEAN = 1 / 4
 """An Einsum counts as costing this part of the mean at least, where it is looked at what may be promising."""
 OF_SMALL = 1 / 16
 """Einsums that cost a smaller part of the mean are not bounded by searches of their own."""
+OPTIONS_AT_A_TIME = 256
+"""Options that are made before it is asked whether time is over."""
 WIDER = 4 * ROUNDING
 """How much further than what is reached is looked, in parts of it."""
 SAMPLED, SAMPLED_BEFORE, SAMPLED_FIRST, RISES = 0.01, 0.1, 0.5, 1 / 32
@@ -261,12 +263,7 @@ class LazyRefinement:
             options = packed(stage, rows, self.room)
         elif options.costs.shape[1] == len(weights):
             return options
-        rests = {
-            o: self.option_bounds.rest(chains, stage.step.options[o], weights)
-            for o, costs in rows.items()
-            if costs.is_open
-        }
-        return options.weighed(weights, rests, stage.step.times)
+        return options.weighed(weights, self.option_bounds.rests(chains, stage.step.options, rows), stage.step.times)
 
     def options_of(self, k: int, of: Mapping[str, Slot]) -> Iterator[Option]:
         """Options of an Einsum, listed ones and others."""
@@ -280,8 +277,9 @@ class LazyRefinement:
                 if (einsum.name, signature_class) not in self.options:
                     self.options[einsum.name, signature_class] = unexpanded_option(einsum, chains, signature_class, of)
                 yield self.options[einsum.name, signature_class]
-        for signature in chains.signatures:
-            self.cascade.meter.go_on()
+        for n, signature in enumerate(chains.signatures):
+            if n % OPTIONS_AT_A_TIME == 0:
+                self.cascade.meter.go_on()
             if (option := self.options.get((einsum.name, signature))) is None:
                 option = option_of(einsum, chains, signature, of, self.option_table.scales[k])
                 self.options[einsum.name, signature] = option

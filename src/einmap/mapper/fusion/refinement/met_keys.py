@@ -69,11 +69,17 @@ class MetKeys:
     large: Mapping[tuple[Fronts, SignatureClass], LargeKeys]
     _of_users: dict[tuple[Stage, Slot], LoopsByMemory] = field(default_factory=dict)
     _of_chains: dict[Fronts, dict[int, LoopsByMemory]] = field(default_factory=dict)
+    _of_classes: dict[tuple[Fronts, SignatureClass], MetLoops] = field(default_factory=dict)
 
     def of(self, chains: Fronts, signature_class: SignatureClass) -> MetLoops:
         """The loops above the shared tensors of a signature class, as far as others leave not all."""
         if math.isinf(self.most):
             return MetLoops()
+        if (chains, signature_class) not in self._of_classes:
+            self._of_classes[chains, signature_class] = self._of_class(chains, signature_class)
+        return self._of_classes[chains, signature_class]
+
+    def _of_class(self, chains: Fronts, signature_class: SignatureClass) -> MetLoops:
         if chains not in self._of_chains:
             self._of_chains[chains] = self._met(chains)
         by_tensor = self._of_chains[chains]

@@ -4,6 +4,7 @@ by that.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -89,6 +90,16 @@ class OptionBounds:
         for remainder in refined.pruned:
             rest = np.minimum(rest, remainder.beyond(weights, least))
         return rest
+
+    def rests(self, chains: Fronts, options: Sequence[Option], rows: Mapping[int, OptionCosts]) -> dict[int, Floats]:
+        """`rest` of each open option, by number, at the weights of the cascade. `rows`: their costs by `priced`."""
+        weights, found = self.cascade.weights, dict[int, Floats]()
+        for o, costs in rows.items():
+            if costs.is_open:
+                if not costs.rests or costs.rests[-1][0] is not weights:
+                    costs.rests[:] = [(weights, self.rest(chains, options[o], weights))]
+                found[o] = costs.rests[-1][1]
+        return found
 
     def priced(self, chains: Fronts, option: Option) -> OptionCosts:
         """Costs and space of all chains of an option, or what they cost and take at least."""

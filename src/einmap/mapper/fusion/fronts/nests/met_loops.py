@@ -25,7 +25,7 @@ class MetLoops:
 
     def is_within(self, other: MetLoops) -> bool:
         """Whether fewer nests are left than by another one, or not more."""
-        return all(t in self.keys and self.keys[t] <= keys for t, keys in other.keys.items())
+        return self is other or all(t in self.keys and self.keys[t] <= keys for t, keys in other.keys.items())
 
     def both(self, other: MetLoops) -> MetLoops:
         """The loops that are met by two accounts."""

@@ -136,10 +136,13 @@ class OuterNest(NamedTuple):
     def backed(self) -> tuple[tuple[int, Reservation], ...]:
         """Space of shared tensors in the memories that back them."""
         plan = self.nests.plan
-        bits = self.nests.numbers[self.n, self.nests.numbers.shape[1] - 2 * plan.depth :].tolist()
-        depths = self.nests.whole[self.n, 2 + plan.depth :].tolist()
-        below = [(t, Reservation(number, bits[i], depths[i])) for i, t, number, _ in plan.backing]
-        return (*((t, placed) for t, placed, _ in plan.backed), *below)
+        bits, depths = self.nests.numbers[self.n], self.nests.whole[self.n]
+        first = len(bits) - 2 * plan.depth
+        below = [
+            (t, Reservation(number, float(bits[first + i]), int(depths[2 + plan.depth + i])))
+            for i, t, number, _ in plan.backing
+        ]
+        return (*[(t, placed) for t, placed, _ in plan.backed], *below)
 
 
 def loops_of(plan: NestPlan, row: Ints) -> list[tuple[int, Loop]]:
