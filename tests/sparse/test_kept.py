@@ -4,11 +4,14 @@ import itertools
 import pickle
 import random
 
+import numpy as np
 import pytest
+from tests.sparse.problems import draw_sparse
 
 import einmap
 from einmap.model.sparsity.sums import Visits
 from einmap.sparse.kept import Kept
+from einmap.sparse.known import Known
 
 ARCH = """
 arch:
@@ -72,18 +75,45 @@ def test_what_other_mappings_leave_changes_no_result(kind):
     assert 0 < spec.sparsity["Z"].kept.bytes <= spec.sparsity["Z"].kept.most
 
 
+@pytest.mark.parametrize(
+    "seed", [pytest.param(n, marks=[] if n < 6 else [pytest.mark.slow, pytest.mark.simulator]) for n in range(400)]
+)
+def test_sums_loop_by_loop_are_those_over_rows_of_visits(seed, monkeypatch):
+    spec, _ = draw_sparse(random.Random(60_000 + seed), known=True)
+    by_loops = einmap.evaluate(spec)
+    other = pickle.loads(pickle.dumps(spec))
+    monkeypatch.setattr(Visits, "_by_loops", lambda *_: None)
+    assert einmap.evaluate(other) == by_loops
+
+
+def test_places_that_are_in_no_order_have_their_own_tiles():
+    known = Known(np.array([True, False, True, True]))
+    assert known.grid([np.array([2, 0, 3])], [1], [0]).tolist() == [1, 1, 1]
+    assert known.grid([np.array([1, 0, 1])], [1], []).tolist() == [0, 1, 0]
+    assert known.grid([np.array([2, 0])], [2], [0]).tolist() == [2, 1]
+
+
+def test_windows_take_loop_by_loop_what_they_take_by_rows(monkeypatch):
+    spec = einmap.loads(ARCH).set("sparsity", {**SPARSITY, **KINDS[0]})
+    mappings = [spec.set("mapping.nodes", list(nodes(text))).mapping for text in MAPPINGS]
+    by_loops = [einmap.evaluate(spec, mapping) for mapping in mappings]
+    other = pickle.loads(pickle.dumps(spec))
+    monkeypatch.setattr(Visits, "_by_loops", lambda *_: None)
+    assert [einmap.evaluate(other, mapping) for mapping in mappings] == by_loops
+
+
 @pytest.mark.parametrize("kind", range(len(KINDS)))
 def test_of_the_same_loops_no_sum_is_taken_twice(kind, monkeypatch):
     spec = (
         einmap.loads(ARCH).set("sparsity", {**SPARSITY, **KINDS[kind]}).set("mapping.nodes", list(nodes(MAPPINGS[0])))
     )
-    taken, sums = [], Visits._sums
+    taken, sums = [], Visits._anew
 
     def counted(*args):
         taken.append(args)
         return sums(*args)
 
-    monkeypatch.setattr(Visits, "_sums", counted)
+    monkeypatch.setattr(Visits, "_anew", counted)
     costs = [einmap.evaluate(spec)]
     first = len(taken)
     costs.append(einmap.evaluate(spec))
@@ -113,8 +143,8 @@ def test_on_masks_sums_of_tiles_that_are_the_same_are_taken_once(other, again, m
 def taken_of_a(kind, texts, monkeypatch):
     """Sums over visits of A that the last one of some mappings takes anew."""
     spec = einmap.loads(ARCH).set("sparsity", {**SPARSITY, **KINDS[kind]})
-    taken, sums = [], Visits._sums
-    monkeypatch.setattr(Visits, "_sums", lambda *args: taken.append(args[0].access) or sums(*args))
+    taken, sums = [], Visits._anew
+    monkeypatch.setattr(Visits, "_anew", lambda *args: taken.append(args[0].access) or sums(*args))
     for text in texts:
         taken.clear()
         mapping = spec.set("mapping.nodes", list(nodes(f"Main A B Z / {text}"))).mapping

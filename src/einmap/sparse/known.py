@@ -125,6 +125,21 @@ class Known:
             found = self._keep(key, np.array(np.count_nonzero(filled), dtype=np.float64))
         return int(found)
 
+    def grid(self, begins: Sequence[Ints], sizes: Sequence[int], ranks: Sequence[int]) -> Floats:
+        """`parts` of all boxes of a shape that begin at some positions along each rank; of no ranks: `nonempty`.
+
+        Not kept. An axis for each rank.
+        """
+        if self.mask.size > MOST_SUMMED:
+            of_each = self._parts(np.ix_(*begins), sizes, ranks, ())
+            return np.broadcast_to(of_each, [len(begin) for begin in begins])
+        intervals = [different(begin, size) for begin, size in zip(begins, sizes, strict=True)]
+        found = self._of_all(intervals, ranks)
+        for rank, one in enumerate(intervals):
+            if (np.diff(one.which) != 1).any():
+                found = found.take(one.which, rank)
+        return found.astype(np.float64)
+
     @cached_property
     def _kept(self) -> Kept:
         """Answers by what was asked."""
@@ -249,8 +264,11 @@ class Known:
         key = ("most", *size)
         found: Floats | None = self._kept.get(key)
         if found is None:
-            begins = np.ix_(*(np.arange(whole - n + 1) for n, whole in zip(size, self.shape, strict=True)))
-            found = self._keep(key, self._counted(begins, size).max(initial=0, keepdims=True))
+            sums = self._sums
+            for rank, n in enumerate(size):
+                before = (slice(None),) * rank
+                sums = sums[(*before, slice(n, None))] - sums[(*before, slice(sums.shape[rank] - n))]
+            found = self._keep(key, np.array(sums.max(initial=0), dtype=np.float64))
         return int(found.item())
 
     def distribution(self, size: Sequence[int]) -> Floats:

@@ -19,8 +19,9 @@ from einmap.einsum.spaces.projection import Affine
 from einmap.model.counting.path import EinsumPath
 from einmap.model.sparsity.conditions import Condition, innermost, likely
 from einmap.model.sparsity.contraction import Contraction, Factor, squeezed
+from einmap.model.sparsity.even import EvenSums, Held, Tiles, are_told, loops_of
 from einmap.model.sparsity.laid import Content, is_index, tiles_of
-from einmap.model.sparsity.same import bits_at, cut_of, has_whole_sums
+from einmap.model.sparsity.same import Cut, bits_at, cut_of, has_whole_sums
 from einmap.model.sparsity.split import Split, total
 from einmap.model.sparsity.visits import Alike, Around, Boxes, Spans, Table, are_alike, boxes_of
 from einmap.sparse.densities import Density, Structured
@@ -325,15 +326,35 @@ class Visits:
     ) -> Split:
         """`sums`, from another mapping whose visits are the same where that changes no bit."""
         if self._same is None:
-            return self._sums(content(), lanes, sets)
+            return self._anew(content, lanes, sets)
         bits, what = self._same
         signs, firsts = [sign for sign, _ in sets], [first for _, first in sets]
-        key = "same", self.path.einsum.name, name, what, *signs, cut_of(self.path, bits, lanes, firsts)
+        cut = cut_of(self.path, bits, lanes, firsts)
+        key = "same", self.path.einsum.name, name, what, *signs, cut
         kept: tuple[Einsum, Split] | None = self.sparsity.kept.get(key)
         if kept is None or kept[0] is not self.path.einsum:
-            kept = self.path.einsum, self._sums(content(), lanes, sets)
+            kept = self.path.einsum, self._anew(content, lanes, sets, lambda: self._by_loops(name, cut, lanes, signs))
             self.sparsity.kept.keep(key, kept, kept[1].bytes)
         return kept[1]
+
+    def _by_loops(self, name: Hashable, cut: Cut, lanes: Sequence[int], signs: Sequence[float]) -> Split | None:
+        """`sums` loop by loop; None where it matters which part of a tile is moved, or lanes look at others' tiles."""
+        conditions = list(dict.fromkeys([*self.done.values(), *self.timed.values()]))
+        places = [*self.done.values(), *self.timed.values()]
+        loops = loops_of(cut, len(signs))
+        if self._parted or not are_told(loops, 1 + len(places)):
+            return None
+        sums, by_tensor = EvenSums(self.path, loops, self.nest.contraction), self.path.einsum.by_tensor
+        met = {
+            c: Tiles(self.path, self.sparsity, by_tensor[c.leader], loops, 1 + places.index(c)).nonempty()
+            for c in conditions
+        }
+        content: Held | float = sums.operations
+        if self.access is not None:
+            content = Tiles(self.path, self.sparsity, self.access, loops, 0).content(name)
+        done = None if self.done == self.timed else [met[c] for c in self.done.values()]
+        found = sums.split(content, done, [met[c] for c in self.timed.values()], signs)
+        return Split(*found, self._alike(lanes, found[0]))
 
     @cached_property
     def _same(self) -> tuple[list[int], Hashable] | None:
@@ -349,6 +370,16 @@ class Visits:
         formats = tuple([fmt for fmt, _ in self._parted])
         what = tensor, tuple([c.leader for c in done]), tuple([c.leader for c in timed]), formats
         return None if bits is None else (bits, what)
+
+    def _anew(
+        self,
+        content: Callable[[], Amounts],
+        lanes: tuple[int, ...],
+        sets: Sets,
+        faster: Callable[[], Split | None] = lambda: None,
+    ) -> Split:
+        """`sums` that nobody has taken before; `faster`: another way, which may not know them."""
+        return faster() or self._sums(content(), lanes, sets)
 
     def _sums(self, content: Amounts, lanes: Sequence[int], sets: Sets) -> Split:
         whole = self._met({}, content, lanes, sets)
