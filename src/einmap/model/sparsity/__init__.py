@@ -7,6 +7,7 @@
 - `sums`: sums over visits, by lane and by what is done, gated and skipped
 - `contraction`: sums of products of arrays, one axis after another
 - `same`: visits of different mappings whose sums are the same to the last bit
+- `even`: sums over masks where loops leave no remainders, with an axis for each loop
 - `expected`: expected values, operations and bits of metadata, by instance
 - `slowest`: how much longer than on average the busiest lane takes
 - `rows`: actions, energy and busy times from these
