@@ -114,7 +114,7 @@ class Tiles:
     def __init__(
         self, path: EinsumPath, sparsity: Sparsity, access: TensorAccess, loops: Sequence[Loops], node: int
     ) -> None:
-        """`node`: its number. Its merged lanes are alike, or `nonempty` asks for any of them."""
+        """`node`: number of the node; lanes that are merged there are alike, or `nonempty` asks for any of them."""
         self.path, self.sparsity, self.access, self.loops, self.node = path, sparsity, access, loops, node
         names = path.einsum.rank_variables
         self.variables = [i for i, v in enumerate(names) if v in access.variables]
@@ -264,7 +264,7 @@ class EvenSums:
         return found
 
     def _of_set(self, factors: Sequence[Held | float], sign: float, bit: int) -> Amounts:
-        """`sum` over one set of visits."""
+        """Sum of products over one set of visits."""
         times, arrays = sign, list[Held]()
         fixed = {i for i in self.visited if self.loops[i].firsts & bit and i not in self.lanes}
         for factor in factors:

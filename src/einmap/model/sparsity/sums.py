@@ -339,16 +339,13 @@ class Visits:
 
     def _by_loops(self, name: Hashable, cut: Cut, lanes: Sequence[int], signs: Sequence[float]) -> Split | None:
         """`sums` loop by loop; None where it matters which part of a tile is moved, or lanes look at others' tiles."""
-        conditions = list(dict.fromkeys([*self.done.values(), *self.timed.values()]))
         places = [*self.done.values(), *self.timed.values()]
         loops = loops_of(cut, len(signs))
         if self._parted or not are_told(loops, 1 + len(places)):
             return None
         sums, by_tensor = EvenSums(self.path, loops, self.nest.contraction), self.path.einsum.by_tensor
-        met = {
-            c: Tiles(self.path, self.sparsity, by_tensor[c.leader], loops, 1 + places.index(c)).nonempty()
-            for c in conditions
-        }
+        tiles = {c: Tiles(self.path, self.sparsity, by_tensor[c.leader], loops, 1 + k) for k, c in enumerate(places)}
+        met = {condition: of_leader.nonempty() for condition, of_leader in tiles.items()}
         content: Held | float = sums.operations
         if self.access is not None:
             content = Tiles(self.path, self.sparsity, self.access, loops, 0).content(name)
