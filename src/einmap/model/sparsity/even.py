@@ -109,7 +109,7 @@ class Held:
 
 
 class Tiles:
-    """What the tiles of a tensor hold at a node, in arrays with an axis for each of the loops that cut it there."""
+    """Numbers of the tiles that a tensor has at a node, in arrays with an axis for each of the loops that cut it there."""
 
     def __init__(
         self, path: EinsumPath, sparsity: Sparsity, access: TensorAccess, loops: Sequence[Loops], node: int
@@ -171,13 +171,13 @@ class Tiles:
         return Held(found.reshape([self.loops[i].n for i in own]), tuple(own)).without(axes)
 
     def _held(self, name: Content) -> Held:
-        """What all tiles hold, with an axis for each loop that cuts them."""
+        """Numbers of all tiles, with an axis for each loop that cuts them."""
         name = self._ranked(name) if isinstance(name, tuple) else name
         found = self._of_all(name).reshape([self.loops[i].n for i in self.own])
         return Held(found, tuple(self.own), self, name)
 
     def _of_all(self, name: Content) -> Floats:
-        """What all tiles hold, with an axis for each rank variable of the tensor."""
+        """Numbers of all tiles, with an axis for each rank variable of the tensor."""
         key = "tiles of", name, *self._key
         found = self._kept(key)
         if found is None:
