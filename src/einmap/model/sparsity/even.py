@@ -109,7 +109,7 @@ class Held:
 
 
 class Tiles:
-    """Numbers of the tiles that a tensor has at a node, in arrays with an axis for each of the loops that cut it there."""
+    """Numbers of the tiles that a tensor has at a node, in arrays with an axis for each loop that cuts it there."""
 
     def __init__(
         self, path: EinsumPath, sparsity: Sparsity, access: TensorAccess, loops: Sequence[Loops], node: int
