@@ -220,3 +220,8 @@ def test_names_of_sets_are_reserved(name):
         changed([("  einsums: []\n", f"  einsums: [{{name: default, tensor_accesses: {{{name}: A}}}}]\n")]),
     ):
         assert f"{name!r} is a reserved name" in str(refusal(text))
+
+
+def test_words_of_expressions_are_no_names():
+    for einsum in ("C[m,n] = for[m,k] * B[k,n]", "is[m,n] = A[m,k] * B[k,n]"):
+        assert "is a word of expressions" in str(refusal(changed([(STRING, f'"{einsum}"')])))

@@ -7,6 +7,7 @@ nothing there). Operations give meaning to execution; they change no count of th
 from __future__ import annotations
 
 import ast
+import keyword
 import math
 import re
 import warnings
@@ -141,6 +142,9 @@ def check_operation(text: str, tensors: Iterable[str]) -> None:
             warnings.simplefilter("ignore", SyntaxWarning)
             tree = ast.parse(line, mode="eval").body
     except SyntaxError:
+        for word in sorted(filter(keyword.iskeyword, names)):
+            text = f"{word!r} is a word of expressions and cannot be the name of a tensor"
+            raise SpecError(text, hint="choose another name") from None
         hint = "between two tensors stands one of + - * / **, and a tensor on both sides of it, as in A[m, k] * B[k, n]"
         raise SpecError(f"{shortened(line)} is not an operation", hint=hint) from None
     except (ValueError, RecursionError, MemoryError):

@@ -19,9 +19,10 @@ def is_name(text: str) -> bool:
 def check_name(name: str, kind: str, at: At | None, *, reserved: bool = False) -> None:
     """Raise SpecError for a name that expressions cannot use; `reserved`: also for the name of a set."""
     if not is_name(name):
-        raise SpecError(
-            f"{kind} name {name!r} must be an identifier", at=at, hint="use letters, digits and _, no digit first"
-        )
+        hint = "use letters, digits and _, no digit first"
+        if keyword.iskeyword(name):
+            hint = f"{name} is a word of expressions: choose another name"
+        raise SpecError(f"{kind} name {name!r} must be an identifier", at=at, hint=hint)
     if reserved and name in RESERVED:
         raise SpecError(
             f"{name!r} is a reserved name and cannot be a {kind}", at=at, hint=f"reserved: {', '.join(RESERVED)}"
