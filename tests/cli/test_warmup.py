@@ -35,6 +35,7 @@ from einmap.progress import Progress
 OF_TABLES = ("with_gap_and_node", "moves_inside", "lead_out", "times_lanes", "over_lanes")
 OF_EINSUMS = (
     "take",
+    "value_at",
     "keep_least",
     "exceeds_cutoff",
     "many_exceed_cutoff",

@@ -23,6 +23,7 @@ import numpy as np
 from einmap.compiled import loaded
 from einmap.mapper.branch_and_bound import kernels
 from einmap.mapper.cost_bounds.cost_to_go import dense_kernels
+from einmap.mapper.mapspace import point_kernels
 from einmap.mapper.mapspace.tile_lattice import FEW_POINTS
 from einmap.mapper.objective import objective_kernels
 from einmap.numbers import divisors
@@ -66,7 +67,7 @@ def _calls() -> Calls:
     table, costs, row = np.zeros((1, 2)), np.zeros(2), np.zeros(1)
     rows = np.zeros((0, 2))
     layout = row + 1, one, one + 1, one + 1, row + 1, two, one, one[:0], row[:0]
-    return (objective_kernels, kernels, dense_kernels), {
+    return (objective_kernels, kernels, dense_kernels, point_kernels), {
         "objectives": lambda: objective_kernels.objectives(costs, 0.0, row, row, row, one, np.zeros(1)),
         "search": lambda: kernels.search(
             layout, one, two, column,
@@ -90,6 +91,7 @@ def _calls() -> Calls:
         "take": lambda: kernels.take(
             np.zeros(1), one, 0, 0, np.full((1, 1), np.inf), np.zeros((1, 3), dtype=np.int64), 0
         ),
+        "value_at": lambda: point_kernels.value_at(layout, 0, 0),
         "keep_least": lambda: objective_kernels.keep_least(table.copy(), 0, table),
         "exceeds_cutoff": lambda: objective_kernels.exceeds_cutoff(costs, rows, 0.0),
         "many_exceed_cutoff": lambda: objective_kernels.many_exceed_cutoff(table, rows, 0.0),
