@@ -2,7 +2,7 @@
 
     einmap machine --this-cpu -o cpu.yaml
     python benchmarks/fast_ranking.py cpu.yaml [NAME ...] [--mappings 200] [--keep times.json]
-    python benchmarks/fast_ranking.py cpu.yaml [NAME ...] --kept times.json
+    python benchmarks/fast_ranking.py cpu.yaml [NAME ...] --kept times.json [--again]
 
 Valid mappings of a workload are drawn uniformly; of these some are taken at even steps of the logarithm of predicted
 time, from the fastest to the slowest, and with them the one that `einmap bench` would run. All are compiled, checked
@@ -11,7 +11,9 @@ time of the thread, medians. Spearman's rank correlation of the model
 (waits, and the busiest component alone), and of the time that is predicted from the emitted nest (`bench.predict`),
 with what was measured, also without the waits of each component; regret: the measured time of the mapping that is put
 first, above the least measured. `--keep` writes mappings and their times; `--kept` judges such a file with what the
-predictors say now, without measuring.
+predictors say now, without measuring. `--again` measures regrets alone, in turn and often: of what the time from the
+nest puts first of the kept mappings, and of the mapping that `einmap bench` finds now, above the fastest of both and of
+the six that were fastest when they were kept.
 """
 
 import argparse
@@ -55,6 +57,8 @@ WORKLOADS = {
 DRAWN = 20_000
 """Points that are drawn, of which those that fit are kept."""
 ROUNDS = 5
+AGAIN = 25, 6
+"""Rounds, and how many of the fastest mappings, where regrets alone are measured."""
 CUT = 1.0
 """Seconds of a first run above which a mapping is left out."""
 
@@ -145,6 +149,36 @@ def judged(cpu: Path, name: str, kept: list[dict]) -> None:
     report(runs, np.array([row["measured"] for row in kept]))
 
 
+def again(cpu: Path, name: str, kept: list[dict]) -> None:
+    """Regrets of few mappings by the medians of many runs in turn."""
+    spec, (rounds, count) = spec_of(cpu, name), AGAIN
+    specs = [spec.set("mapping", row["mapping"]) for row in kept]
+    nests = [fast_nest(mapped) for mapped in specs]
+    core = core_of(specs[0], nests[0])
+    by_nest = [predicted(nest, core).seconds for nest in nests]
+    fastest = sorted(range(len(kept)), key=lambda row: kept[row]["measured"])[:count]
+    few = [best_of(spec), specs[int(np.argmin(by_nest))], *(specs[row] for row in fastest)]
+    with tempfile.TemporaryDirectory() as folder, pinned(1):
+        dtype = np.dtype({"float": np.float32, "double": np.float64}[nests[0].real])
+        inputs, out = (
+            inputs_of(nests[0].einsum, nests[0].shapes, dtype),
+            aligned(nests[0].shapes[nests[0].output], dtype),
+        )
+        arrays, expected, libraries = [*inputs.values(), out], by_numpy(nests[0].einsum, inputs), []
+        for number, mapped_spec in enumerate(few):
+            place = Path(folder, str(number))
+            place.mkdir()
+            libraries.append(Library(text_of(fast_nest(mapped_spec)), place, compiler_at_hand()))
+            out[...] = np.nan
+            libraries[-1](arrays)
+            if not np.array_equal(out, expected):
+                raise SystemExit(f"{name}: wrong values of\n{mapped_spec.mapping}")
+        found = np.median([[warm(library, arrays) for library in libraries] for _ in range(rounds)], axis=0)
+    mappers, first = found[:2] / found.min() - 1
+    shown = ", ".join(f"{1e6 * seconds:.1f}" for seconds in found)
+    print(f"  regret of the mapper's {mappers:.1%}, of the first from the nest {first:.1%}; us: {shown}", flush=True)
+
+
 def once(library: Library, arrays: list) -> float:
     start = time.thread_time()
     library(arrays)
@@ -206,6 +240,7 @@ def main() -> None:
     files = parser.add_mutually_exclusive_group()
     files.add_argument("--keep", type=Path, help="write mappings and times here")
     files.add_argument("--kept", type=Path, help="judge these instead of measuring")
+    parser.add_argument("--again", action="store_true", help="measure regrets of the kept mappings alone")
     options = parser.parse_args()
     found = json.loads(options.kept.read_text()) if options.kept else {}
     for name in options.names:
@@ -213,7 +248,7 @@ def main() -> None:
         begun = time.perf_counter()
         if not options.kept:
             found[name] = timed(options.cpu, name, options.mappings)
-        judged(options.cpu, name, found[name])
+        (again if options.again and options.kept else judged)(options.cpu, name, found[name])
         print(f"  {time.perf_counter() - begun:.0f} s", flush=True)
         if options.keep:
             options.keep.write_text(json.dumps(found))

@@ -87,6 +87,15 @@ def test_steps_are_those_counted_by_hand():
     assert found.packing == 4 * (20 + 10 * 4) + 8 * (30 + 10 * 4)
 
 
+@pytest.mark.parametrize(("m", "steps"), [(3, 60 + 20 * 4), (4, 60 / 2 + 15 * 4)])
+def test_rows_of_four_are_stored_at_once(m, steps):
+    """A has 60 values, in 20 lines of 3 rows or in 15 of 4, of which two values are loaded in a step."""
+    nest = fast_nest(
+        product(GOTO.replace("m by 6", "m by 12").replace("m by 3", f"m by {m}"), {"m": 12, "k": 5, "n": 16})
+    )
+    assert predicted(nest, core()).packing == 20 + 10 * 4 + steps  # B: 20 vectors in 10 lines
+
+
 def test_what_does_not_fit_the_registers_and_what_caches_miss_takes_time():
     nest = fast_nest(product(GOTO, EVEN))
     free = predicted(nest, core()).seconds
