@@ -294,3 +294,14 @@ def test_a_saving_looks_at_what_each_einsum_reads():
     assert {name: saving.on for name, one in bound.items() for saving in one.savings} == {"T": ("A",), "Z": ("T",)}
     with pytest.raises(SpecError, match="'Z' is written by 'Z', and nothing waits for its zeros"):
         _ = spec_of("  savings: [{at: MAC, do: skip, on: A | Z}]\n", base).sparsity
+
+
+def test_a_saved_action_that_costs_more_than_one_that_is_done_is_noted():
+    text = "  savings: [{at: MAC, do: gate, on: A}]\n  energies: {MAC: {gated_compute: ENERGY}}\n"
+    usual = spec_of(text.replace("ENERGY", "0")).arch().find("MAC").action("compute").energy
+    notes = [
+        [str(n.text) for n in einmap.evaluate(spec_of(text.replace("ENERGY", str(e)))).notes]
+        for e in (usual, 1000 * usual)
+    ]
+    assert not any("gated_compute" in note for note in notes[0])
+    assert any("MAC: gated_compute takes 1 kJ, more than compute, which takes 1 J" in note for note in notes[1])

@@ -222,7 +222,7 @@ class _Evaluation:
         self.advises = advises
         self.workload = spec.workload
         self.archs: Mapping[str, Architecture] = spec.archs
-        self.notes: list[Note] = list(spec.notes)
+        self.notes: list[Note] = [*spec.notes, *spec.bindings.sparsity_notes]
         self.same = same
         self.order = tuple(same)
         self.firsts = tuple(dict.fromkeys(same.values()))

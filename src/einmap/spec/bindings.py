@@ -304,6 +304,15 @@ class Bindings:
         at = place(self.raw, ("sparsity", "formats"))
         return propagated(each, workload.workload, binder.given_densities, self.rank_sizes, at)
 
+    @cached_property
+    def sparsity_notes(self) -> tuple[Note, ...]:
+        """Notes on energies of saved actions. Raises SpecError."""
+        if not self.sparsity:
+            return ()
+        from einmap.spec.binding.saved_energies import costly_savings
+
+        return costly_savings(self.sparsity, self.archs, lambda path: place(self.raw, ("sparsity", *path)))
+
     @property
     def runs_code(self) -> bool:
         """Whether code of the user decides what the specification means: functions, or models of components."""

@@ -10,6 +10,7 @@
 - `enabled_computes`: which computes an Einsum may run on: those that it names, or those that the architecture enables.
 - `function_view`: `spec` as the user's own functions get it.
 - `sparsity`: densities, formats and savings of each Einsum.
+- `saved_energies`: saved actions that cost more than those that are done.
 - `formats`: formats by name or by levels, ranks in blocks.
 - `component`: one component: its numbers bound for one Einsum.
 - `workload`: a workload: its Einsums with everything bound.
