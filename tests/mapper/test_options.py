@@ -72,6 +72,8 @@ def test_defaults_and_options_that_hold_for_every_unfused_mapping_are_accepted(o
         ("max_evaluations", True, "found True"),
         ("semantics", 3, "semantics: expected the name of a preset, found 3"),
         ("max_fused_loops", -1, "max_fused_loops"),
+        ("max_fused_loops", 1.5, "max_fused_loops: expected a whole number, found 1.5"),
+        ("max_einsums_per_stage", 1.5, "max_einsums_per_stage: expected a whole number, found 1.5"),
         ("max_fused_loops_per_rank_variable", math.nan, "max_fused_loops_per_rank_variable"),
         ("explore_loop_orders", "no", "explore_loop_orders: expected true or false, found 'no'"),
         ("force_memory_hierarchy_order", 0, "expected true or false, found 0"),

@@ -41,9 +41,11 @@ _LEAST = {
 Some options need nothing here. The best order of loops is found without trying the others (`explore_loop_orders`).
 `resource_usage_tolerance` and `prioritize_reuse_of_unfused_tensors` allow to leave out mappings, and none is left out.
 """
+_COUNTS = ("max_fused_loops", "max_pipeline_stages", "max_einsums_per_stage", "max_fused_loops_per_rank_variable")
+"""Options that count something: whole numbers, or infinite."""
 MOST_STAGES = 3
 """Stages that a Pipeline of the search may have."""
-_KINDS = {bool: "true or false", float: "a number"}
+_KINDS = {bool: "true or false", float: "a number", int: "a whole number"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +196,9 @@ def _mapper_input(spec: Spec, more: Mapping[str, Any]) -> MapperInput:
         return spec.provenance(f"mapper.{name}") if name in base.model_fields_set and name not in more else None
 
     for name, least in _LEAST.items():
-        _number(name, getattr(merged, name), least, at=at(name))
+        found = _number(name, getattr(merged, name), least, at=at(name))
+        if name in _COUNTS and found != math.inf and found % 1:
+            raise _wrong(name, getattr(merged, name), "a whole number", at(name))
     if merged.info_metrics is not None:
         metrics_named(merged.info_metrics, option="info_metrics", at=at("info_metrics"))
     return merged
