@@ -17,6 +17,7 @@ from einmap.arch.component import Compute, Memory
 from einmap.errors import EinmapError, NoMappingError, NotSupportedError
 from einmap.mapper.compose import fused_zeros
 from einmap.mapper.cost_bounds.zeros import path as zeros_path
+from einmap.mapper.cost_bounds.zeros.windows import WindowedPricer
 from einmap.mapper.result.result import objective
 from einmap.mapper.zeros import fused_search
 from einmap.pareto import nondominated
@@ -195,6 +196,13 @@ def test_with_few_windows_the_best_is_the_same(monkeypatch):
     monkeypatch.setattr(zeros_path, "MOST_WINDOWS", 3)
     few = einmap.map_workload(spec, metrics="energy")
     assert few.optimal and every.optimal and few.cost.energy == every.cost.energy
+
+
+def test_with_little_time_there_are_few_windows(monkeypatch):
+    asked, parted = [], WindowedPricer.parted
+    monkeypatch.setattr(WindowedPricer, "parted", lambda *args: asked.append(args[2]) or parted(*args))
+    einmap.map_workload(two_products(AT_MAIN), metrics="energy", time_limit=2)
+    assert asked and max(asked) <= 2 * zeros_path.WINDOWS_EACH_SECOND < zeros_path.MOST_WINDOWS
 
 
 def test_a_search_that_is_stopped_says_what_was_not_searched(monkeypatch):

@@ -100,14 +100,14 @@ class ZerosPathSearch(PathSearch):
 
     def room(self, node: Held) -> Floats:
         """Bits that the fullest tile of a node takes in its format, for each point."""
-        key = "room", node.tensor, node.level
-        if key not in self.computed:
-            shapes = {v: self.lattice.shapes(axis) for v, axis in self.lattice.axis_of.items()}
-            extents = self.zeros.tables.extents(node.tensor, {**dict(self.einsum.bounds), **shapes})
-            memory = self.memory(node.level)
-            bits = self.zeros.tables.room(memory.name, node.tensor, extents, memory.bits[node.tensor])
-            self.computed[key] = np.broadcast_to(np.asarray(bits, dtype=np.float64), (self.lattice.size,))
-        room: Floats = self.computed[key]
+        assert isinstance(self.pricer, ZerosPricer)
+        memory, tables, kept = self.memory(node.level), self.zeros.tables, self.pricer.remembered
+        key = "room", node.tensor, memory.name, tables.mark(memory.name, node.tensor)
+        if key not in kept:
+            extents = tables.extents(node.tensor, self.pricer.shapes)
+            bits = tables.room(memory.name, node.tensor, extents, memory.bits[node.tensor])
+            kept[key] = np.broadcast_to(np.asarray(bits, dtype=np.float64), (self.lattice.size,))
+        room: Floats = kept[key]
         return room
 
     def allowed(self, node: Held) -> Bools:

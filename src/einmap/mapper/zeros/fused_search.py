@@ -167,7 +167,7 @@ class ZerosFusedSearch(FusedSearch):
             why = "lanes may stand above its outermost memory"
         if why is not None:
             raise NotSupportedError(f"Einsum {einsum.name!r} is searched mapping by mapping ({why})")
-        return ZerosPlanned(einsum, arch, request, tuple(one for path in paths for one in path.windowed()))
+        return ZerosPlanned(einsum, arch, request, tuple(one for path in paths for one in path.windowed(progress)))
 
     def written(self, einsum: Einsum) -> tuple[int, tuple[str, ...]]:
         """Equal for no two Einsums: their zeros may differ."""

@@ -22,10 +22,13 @@ from einmap.mapper.templates.chain_template import ChainTemplate
 from einmap.mapper.templates.groups import Group
 from einmap.mapping.mapping import Mapping
 from einmap.model.batch.zero_tables import ZeroTables
+from einmap.progress import Progress
 from einmap.sparse.savings import Sparsity
 
 MOST_WINDOWS = 64
 """Windows of a dataplacement, in a search that looks at all of them together."""
+WINDOWS_EACH_SECOND = 3
+"""As many at most for each second that is left."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,18 +75,22 @@ class ZerosPath(Path):
         pricer = self.zeros_pricer
         return pricer if pricer.windows is None else pricer.with_windows(None, pricer.tables)
 
-    def windowed(self) -> list[ZerosPath]:
-        """Paths with windows of what stands further out that together have all mappings; this one where it is exact."""
+    def windowed(self, progress: Progress) -> list[ZerosPath]:
+        """Paths with windows of what stands further out that together have all mappings; this one where it is exact.
+
+        There are the fewer windows, the less time is left.
+        """
         pricer = self.zeros_pricer
         if pricer.is_exact:
             return [self]
+        most = int(max(1, min(MOST_WINDOWS, WINDOWS_EACH_SECOND * progress.seconds_left())))
         by_looks: dict[tuple[Look | Tile, ...], list[ChainTemplate]] = {}
         for plan in self.plans:
             by_looks.setdefault(pricer.looks(plan.chains), []).append(plan)
         return [
             self._with_windows(windows, plans)
             for looks, plans in by_looks.items()
-            for windows in pricer.parted(looks, MOST_WINDOWS)
+            for windows in pricer.parted(looks, most)
         ]
 
     def _with_windows(self, windows: Windows, plans: Sequence[ChainTemplate]) -> ZerosPath:

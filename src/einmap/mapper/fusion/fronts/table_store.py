@@ -163,7 +163,7 @@ class Groups:
                 yield from growing.bounds(self._roots)
                 continue
             waiting = group.plans
-            search, worth = self._worth_tables(number)
+            search, worth = (None, False) if self.meter.stopped else self._worth_tables(number)
             while waiting and worth and not self.meter.stopped:
                 taken = len(waiting)
                 if search is None:
