@@ -26,7 +26,6 @@ def made(monkeypatch):
 
     noted(PathSearch, "__post_init__")
     noted(LazyRefinement, "__init__")
-    gc.collect()
     gc.disable()
     yield found
     gc.enable()

@@ -36,9 +36,13 @@ FEW, PART = 5, 2
 """Limits that took too many graphs after which each next one is rarer; outer nests listed for them, in parts of all
 others, beyond which there is none.
 """
-CLOSE, FAR, NEAR = 1 / 16, 1 / 4, 1 / 4096
+CLOSE, FAR, NEAR = 1 / 16, 1 / 4, 1 / 1024
 """How far above the bound the first limit is, in parts of how far the best known is; how far one is at most; how far
 above the bound, in parts of it, the best known is where it is the limit itself.
+"""
+AT_ONCE, MOST_OF = 0.005, 7 / 8
+"""How far above the bound, in parts of it, the best known is where limits are tried before anything else; part of the
+way to a limit after which it is left for the next one.
 """
 
 
@@ -62,6 +66,10 @@ class Refinement(Protocol):
 
 class TooLongError(Exception):
     """A limit needs more graphs than it may have."""
+
+
+class RisenError(Exception):
+    """A bound has nearly come to its limit: the rest of the way takes longer than the next limit."""
 
 
 @dataclass
@@ -94,13 +102,14 @@ class Suppositions:
         self.bound = max(bound, self.bound)
         self.wait -= 1
         has_share = self.listed <= PART * (listed - self.listed) and math.isfinite(reached)
-        return refinement.turns.tried and self.still >= PATIENCE and self.wait <= 0 and has_share
+        is_stuck = refinement.turns.tried and self.still >= PATIENCE
+        return (is_stuck or reached <= bound * (1 + AT_ONCE)) and self.wait <= 0 and has_share
 
     def tried(self, refinement: Refinement, reached: float) -> tuple[Answer | None, float]:
         """The best cascade if it costs no more than the next limits; the least objective that is known then.
 
-        Where there is no such cascade the bound is the limit, and the next one is tried, unless that took too many
-        graphs. But for its bound the refinement is as before.
+        Where there is no such cascade the bound is the limit, or nearly so, and the next one is tried, unless that took
+        too many graphs. But for its bound the refinement is as before.
         """
         while True:
             answer, value, refuted = self.tried_once(refinement, reached)
@@ -109,10 +118,12 @@ class Suppositions:
                 return answer, reached
 
     def tried_once(self, refinement: Refinement, reached: float) -> tuple[Answer | None, float, bool]:
-        """As `tried`, for one limit; and whether no cascade is within it."""
+        """As `tried`, for one limit; and whether no cascade is within it, or within most of the way to it."""
         bound, meter = refinement.known_bound, refinement.cascade.meter
         before = meter.listed
         limit, limited = self.limit(bound, reached), _Limited(known=reached)
+        if limit < reached:
+            limited.enough = bound + MOST_OF * (limit - bound)
         put_back = [member.chains.put_aside() for member in refinement.cascade.distinct]
         other, values = _copied(refinement), [reached]
         if self.last is not None:
@@ -131,6 +142,8 @@ class Suppositions:
             answer = other.within(limit)
             refuted = answer is None
             other.known_bound = limit if answer is None else other.known_bound
+        except RisenError:
+            refuted = True
         except TooLongError:
             pass
         finally:
@@ -163,13 +176,16 @@ class Suppositions:
 
 
 class _Limited(Suppositions):
-    """In a search for one limit: there are no others, and so many graphs are `left`."""
+    """In a search for one limit: there are no others, so many graphs are `left`, and a bound of `enough` ends it."""
 
     left: int = GRAPHS
+    enough: float = math.inf
 
     def is_due(self, refinement: Refinement, bound: float, reached: float) -> bool:
-        """Never. Raises TooLongError where no graph is left."""
-        del refinement, bound, reached
+        """Never. Raises RisenError where the bound is high enough, TooLongError where no graph is left."""
+        del refinement
+        if self.enough <= bound < reached:
+            raise RisenError
         self.left -= 1
         if self.left < 0:
             raise TooLongError
