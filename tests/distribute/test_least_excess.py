@@ -66,7 +66,7 @@ def test_some_strategies_are_too_much():
     assert counts[1] < counts[0]
 
 
-@few_and_many("seeds", (range(1),), (range(1, 10),), part="distribute")
+@few_and_many("seeds", (range(3),), (range(3, 10),), part="distribute")
 def test_a_stopped_search_has_a_bound_that_holds(seeds):
     stopped = Progress()
     stopped.stop()
