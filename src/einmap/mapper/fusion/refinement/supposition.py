@@ -92,7 +92,8 @@ class Suppositions:
     """The listing for the last limit: what was too large for it is too large for a higher one."""
 
     def is_due(self, refinement: Refinement, bound: float, reached: float) -> bool:
-        """Whether it is time, one more graph being bounded: a good cascade was looked for, and the bound does not rise.
+        """Whether it is time, one more graph being bounded: the best known is near, or a good cascade was looked for
+        and the bound does not rise.
 
         `reached`: the best known. It may be the best of all: then only the search as it was ends, which has at least
         half of the work.
